@@ -1,0 +1,120 @@
+"""Pieces of Python code, compared as syntax; text of an unknown program is parsed and never run.
+
+Two pieces are equal if their syntax trees (`ast`) are: white space, comments, quotes and parentheses without meaning
+do not count, nor does whether a name is loaded or stored.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)  # all that `ast.parse` raises for bad input
+
+_HEADER_TAILS = (":\n pass", ":\n pass\nfinally:\n pass", ":\n case _:\n  pass")
+_BODY_FIELDS = frozenset({"body", "orelse", "handlers", "finalbody", "cases", "decorator_list"})
+_FREE_FIELDS = frozenset({"ctx", "type_comment", "kind"})
+_LONGEST_EXCERPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A piece of code to be found; ``header`` leaves the bodies of a compound statement out of the comparison."""
+
+    text: str
+    node: ast.AST
+    header: bool
+
+    def matches(self, node: ast.AST) -> bool:
+        return _same(self.node, node, skip=_BODY_FIELDS if self.header else frozenset())
+
+
+def parse(source: bytes | str) -> ast.Module:
+    """The syntax tree of a file or a text. Raises one of PARSE_ERRORS; warns of nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
+def read_pattern(text: str) -> Pattern:
+    """One expression, one statement, or the header of a compound statement with or without its colon.
+
+    Raises one of PARSE_ERRORS.
+    """
+    try:
+        return Pattern(text, _read_one(text), header=False)
+    except SyntaxError:
+        for tail in _HEADER_TAILS:
+            try:
+                return Pattern(text, _read_one(text.strip().removesuffix(":") + tail), header=True)
+            except SyntaxError:
+                continue
+        raise
+
+
+def read_decorator(text: str) -> Pattern:
+    """The expression of a decorator, with or without its ``@``. Raises one of PARSE_ERRORS."""
+    expression = text.strip().removeprefix("@")
+    match _read_one(expression):
+        case ast.expr() as node:
+            return Pattern(expression, node, header=False)
+        case _:
+            raise ValueError("write an expression")
+
+
+def _read_one(text: str) -> ast.AST:
+    body = parse(text.strip()).body
+    if len(body) != 1:
+        raise ValueError("write one expression or one statement")
+    return bare(body[0])
+
+
+def bare(statement: ast.stmt) -> ast.AST:
+    """The expression that a statement consists of, or else the statement."""
+    return statement.value if isinstance(statement, ast.Expr) else statement
+
+
+def trouble(text: str, read: Callable[[str], Pattern]) -> str:
+    """Why ``read`` cannot read ``text``, in words; "" if it can."""
+    try:
+        read(text)
+    except PARSE_ERRORS as error:
+        return f"`{short(text)}` cannot be read as Python: {words(error)}"
+    return ""
+
+
+def _same(one: object, other: object, *, skip: frozenset[str] = frozenset()) -> bool:
+    """Whether two trees are equal; ``skip`` names fields of the topmost node that do not count."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, ast.AST):
+        fields = (field for field in one._fields if field not in _FREE_FIELDS and field not in skip)
+        return all(_same(getattr(one, field, None), getattr(other, field, None)) for field in fields)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one == other
+
+
+def excerpt(node: ast.AST) -> str:
+    """The first line of a node's code, for a message."""
+    return short(ast.unparse(node))
+
+
+def short(text: str) -> str:
+    """The first line of ``text``, cut to a readable length."""
+    whole = text.strip()
+    first = whole.partition("\n")[0][:_LONGEST_EXCERPT].rstrip()
+    return first if first == whole else f"{first} ..."
+
+
+def words(error: BaseException) -> str:
+    """One of PARSE_ERRORS in words."""
+    match error:
+        case SyntaxError(msg=message, lineno=line):
+            return f"{message} (line {line})" if line else message
+        case RecursionError() | MemoryError():
+            return "it is nested too deeply"
+        case _:
+            return str(error)
