@@ -1,0 +1,189 @@
+"""The state of each patch: from what the ledger says, what is on disk, and how the fold went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from patchkit.bases import Base, Facts, is_as_written
+from patchkit.choices import Candidate
+from patchkit.errors import Conflict, ForeignFile, PatchkitError
+from patchkit.fold import FileOutcome, Fold, Layer, Tree, compare_upstream, fold, is_upstream
+from patchkit.model import Applied, BaseOrigin, CheckResult, DiffText, HunkResult, PatchId, PatchState
+from patchkit.proof import evaluate_symbols
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one patch comes to: its state now, whether it is (or would be) in the desired files, and why not."""
+
+    id: PatchId
+    state: PatchState
+    fits: bool
+    files: tuple[FileOutcome, ...] = ()
+    message: str = ""
+    problem: PatchkitError | None = None
+
+
+def is_in_place(applied: Applied, facts: Mapping[str, Facts]) -> bool:
+    """Whether every file of ``applied`` holds what was written last, with this patch in it."""
+    for path in applied.paths:
+        fact = facts.get(path)
+        if fact is None or fact.entry is None or applied.id not in fact.entry.patches or not is_as_written(fact):
+            return False
+    return True
+
+
+def state_in_ledger(applied: Applied, text: DiffText | None, facts: Mapping[str, Facts]) -> PatchState:
+    """The state of a patch that the ledger holds; ``text`` is the one at hand (None: there is none)."""
+    if not is_in_place(applied, facts):
+        return PatchState.DRIFTED
+    return PatchState.APPLIED if text is None or text == applied.text else PatchState.OUTDATED
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The wanted patches on their files, folded.
+
+    ``shipped`` are the paths whose base is what the distribution shipped; ``blocked`` maps each path that may not be
+    touched to why.
+    """
+
+    layers: tuple[Layer, ...]
+    base: Tree
+    shipped: frozenset[str]
+    blocked: Mapping[str, PatchkitError]
+    result: Fold
+
+
+def stack(layers: Sequence[Layer], bases: Mapping[str, Base], others: Tree) -> Stack:
+    """Fold what can be folded: patches on a file that may not be touched stay out as a whole.
+
+    ``others`` are files that no patch touches here and that checks look at.
+    """
+    base = dict(others) | {path: entry.content for path, entry in bases.items()}
+    blocked = {path: entry.problem for path, entry in bases.items() if entry.problem is not None}
+    free = [layer for layer in layers if not blocked.keys() & set(layer.paths)]
+    shipped = frozenset(path for path, entry in bases.items() if entry.origin is not BaseOrigin.ACCEPTED)
+    return Stack(tuple(layers), base, shipped, blocked, fold(base, free))
+
+
+def assess(
+    candidate: Candidate, layer: Layer, facts: Mapping[str, Facts], stacked: Stack, dropped: frozenset[PatchId]
+) -> Verdict:
+    """The verdict on one wanted patch that has a text for what is installed."""
+    applied = candidate.choice.applied
+    state = PatchState.PENDING if applied is None else state_in_ledger(applied, candidate.record.text, facts)
+    walls = [path for path in layer.paths if path in stacked.blocked]
+    if walls:
+        worst = stacked.blocked[walls[0]]
+        wrapped = _about(candidate.id, worst, len(walls))
+        held = PatchState.CONFLICT if applied is None else state
+        files = tuple(FileOutcome(path, problem=stacked.blocked[path].message) for path in walls)
+        return Verdict(candidate.id, held, False, files, worst.message, wrapped)
+    outcome = stacked.result.outcomes[candidate.id]
+    if outcome.fits:
+        return Verdict(candidate.id, state, True, outcome.files, _describe_offsets(outcome.files))
+    return _assess_misfit(candidate, layer, state, outcome.files, stacked, dropped)
+
+
+def _about(id: PatchId, problem: PatchkitError, count: int) -> PatchkitError:
+    more = f" (and {count - 1} more of its files)" if count > 1 else ""
+    kind = type(problem) if isinstance(problem, Conflict) else ForeignFile
+    return kind(f"{id}: {problem.message}{more}", hint=problem.hint)
+
+
+def _describe_offsets(files: Sequence[FileOutcome]) -> str:
+    shifted = [hunk for file in files for hunk in file.hunks if hunk.offset]
+    words = []
+    if shifted:
+        words.append("fits at an offset of " + ", ".join(f"{hunk.offset:+d}" for hunk in shifted) + " lines")
+    if any(file.dropped_cr for file in files):
+        words.append("the patch file has CRLF line ends; it fits without the CRs")
+    return "; ".join(words)
+
+
+def _assess_misfit(
+    candidate: Candidate,
+    layer: Layer,
+    state: PatchState,
+    files: tuple[FileOutcome, ...],
+    stacked: Stack,
+    dropped: frozenset[PatchId],
+) -> Verdict:
+    alone = fold(stacked.base, [layer]).outcomes[layer.id]
+    if alone.fits:
+        words = _name_rivals(layer, stacked, dropped)
+        return _conflict(candidate, state, files, words)
+    compared = compare_upstream(stacked.base, layer)
+    forward = any(hunk.result is HunkResult.FITS for file in alone.files for hunk in file.hunks)
+    if not forward and is_upstream(compared) and stacked.shipped.issuperset(layer.paths):
+        failed = [
+            check
+            for check in evaluate_symbols(candidate.record.checks, stacked.base)
+            if check.result is CheckResult.FAILED
+        ]
+        if failed:
+            words = f"all hunks are upstream, but the check {failed[0].name} fails there: {failed[0].message}"
+            return _conflict(candidate, state, compared, words)
+        return Verdict(
+            candidate.id,
+            PatchState.UPSTREAMED,
+            False,
+            compared,
+            "the shipped files have this change: the patch can be retired",
+        )
+    merged = tuple(_merge(own, other) for own, other in zip(files, compared, strict=True))
+    return _conflict(
+        candidate, state, merged, _count_upstream(compared, merged) or _name_rivals(layer, stacked, dropped, needs=True)
+    )
+
+
+def _conflict(candidate: Candidate, state: PatchState, files: tuple[FileOutcome, ...], words: str) -> Verdict:
+    kept = PatchState.CONFLICT if state is PatchState.PENDING else state
+    name = f"{candidate.record.distribution} {candidate.record.version}"
+    message = f"{candidate.id} does not fit {name}: {tell(files)}" + (f"; {words}" if words else "")
+    hint = f"`patchkit check {candidate.id} --verbose` shows the expected and the found lines"
+    return Verdict(candidate.id, kept, False, files, message, Conflict(message, hint=hint))
+
+
+def tell(files: Sequence[FileOutcome]) -> str:
+    """The first thing that does not fit, in words."""
+    file = next((file for file in files if not file.fits), files[0])
+    if file.problem:
+        return f"{file.path}: {file.problem}"
+    hunk = next((hunk for hunk in file.hunks if hunk.result is not HunkResult.FITS), None)
+    if hunk is None:
+        return file.path
+    return f"{file.path}: hunk {hunk.number} (line {hunk.line}): {hunk.reason or hunk.result.value}"
+
+
+def _merge(own: FileOutcome, compared: FileOutcome) -> FileOutcome:
+    """The outcome of the fold, with the hunks that upstream has marked as such."""
+    upstream = {hunk.number: hunk for hunk in compared.hunks if hunk.result is HunkResult.UPSTREAM}
+    hunks = tuple(upstream.get(hunk.number, hunk) if hunk.result is HunkResult.CONFLICT else hunk for hunk in own.hunks)
+    return FileOutcome(own.path, hunks, own.problem, own.dropped_cr)
+
+
+def _count_upstream(compared: Sequence[FileOutcome], merged: Sequence[FileOutcome]) -> str:
+    hunks = [hunk for file in merged for hunk in file.hunks]
+    there = sum(hunk.result is HunkResult.UPSTREAM for hunk in hunks)
+    if there:
+        return f"{there} of {len(hunks)} hunks are upstream"
+    gone = [file.path for file in compared if "perhaps upstream" in file.problem]
+    if gone:
+        return f"{gone[0]} is gone, perhaps upstream"
+    absent = [hunk.number for file in compared for hunk in file.hunks if "only deletes lines" in hunk.reason]
+    return f"hunk {absent[0]} only deletes lines that are gone, perhaps upstream" if absent else ""
+
+
+def _name_rivals(layer: Layer, stacked: Stack, dropped: frozenset[PatchId], *, needs: bool = False) -> str:
+    """The other patches on the same files that a conflict has to do with."""
+    paths = set(layer.paths)
+    below = [str(other.id) for other in stacked.layers if other.id != layer.id and paths & set(other.paths)]
+    words = []
+    if dropped:
+        words.append(f"perhaps it needs {', '.join(map(str, sorted(dropped)))}, which would go")
+    if below and not needs:
+        words.append(f"it fits the shipped file, but not together with {', '.join(below)}")
+    return "; ".join(words)

@@ -1,0 +1,291 @@
+"""What each file is (pristine, patched, foreign, missing), and what its patches are folded from.
+
+State is decided by digests alone: first the row of the RECORD installed now, then what was written last. A foreign
+file is left alone unless it proves to be patched by hand (adopted), or the user says what to do with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from patchkit.errors import Conflict, ForeignFile, NoPristineBytes, PatchkitError
+from patchkit.fold import Layer, Tree, fold, reverse
+from patchkit.model import (
+    BaseOrigin,
+    Content,
+    FileState,
+    ForeignPolicy,
+    LedgerFile,
+    Observed,
+    PatchId,
+    RecordRow,
+    sha256,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is known of one path. ``row`` is its RECORD row, unless the ledger says that the row is ours.
+
+    ``saved`` are the bytes that the object store has for the ledger's base, ``supplied`` those of a wheel that the
+    user named; None where there are none. ``distribution`` and ``version`` are of the one that owns it.
+    """
+
+    path: str
+    distribution: str
+    version: str
+    observed: Observed
+    row: RecordRow | None = None
+    entry: LedgerFile | None = None
+    saved: bytes | None = None
+    supplied: bytes | None = None
+
+    @property
+    def content(self) -> Content | None:
+        return self.observed.content
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What one file is folded from, and by whose word. ``problem`` keeps it from being touched at all.
+
+    ``adopted`` are the patches that it proved to hold already; ``keep`` are foreign bytes that will be replaced and go
+    into the object store.
+    """
+
+    path: str
+    state: FileState
+    content: Content | None
+    origin: BaseOrigin
+    adopted: tuple[PatchId, ...] = ()
+    keep: bytes | None = None
+    problem: PatchkitError | None = None
+
+
+def classify(facts: Facts) -> FileState:
+    """The state of one file, decided by digests in the order of the contract."""
+    content, entry = facts.content, facts.entry
+    if facts.observed.obstacle:
+        return FileState.FOREIGN
+    written_here = entry is not None and _is_written(content, entry)
+    if is_pristine(facts, content):
+        return FileState.PATCHED if written_here and _only_mode_differs(entry) else FileState.PRISTINE
+    if written_here or (
+        entry is not None and entry.written and content and sha256(content.data) == entry.written.sha256
+    ):
+        return FileState.PATCHED
+    return FileState.MISSING if content is None else FileState.FOREIGN
+
+
+def _is_written(content: Content | None, entry: LedgerFile) -> bool:
+    if content is None or entry.written is None:
+        return content is None and entry.written is None
+    return entry.written.executable == content.executable and sha256(content.data) == entry.written.sha256
+
+
+def _only_mode_differs(entry: LedgerFile | None) -> bool:
+    return (
+        entry is not None
+        and entry.base is not None
+        and entry.written is not None
+        and entry.base.sha256 == entry.written.sha256
+        and entry.base.executable != entry.written.executable
+    )
+
+
+def is_pristine(facts: Facts, content: Content | None) -> bool:
+    """Whether ``content`` is what the distribution shipped at this path, by the RECORD installed now.
+
+    A row without digest is taken at first contact: then what is on disk counts, later what the ledger noted.
+    """
+    if facts.row is None:
+        return content is None
+    if content is None:
+        return False
+    if facts.row.digest is not None:
+        return facts.row.digest.matches(content.data)
+    noted = facts.entry.base if facts.entry is not None else None
+    return noted is None or noted.sha256 == sha256(content.data)
+
+
+def is_as_written(facts: Facts) -> bool:
+    """Whether the bytes and the executable bit on disk are those that the ledger says were written."""
+    return facts.entry is not None and not facts.observed.obstacle and _is_written(facts.content, facts.entry)
+
+
+def find_bases(facts: Mapping[str, Facts], layers: Sequence[Layer], policy: ForeignPolicy) -> dict[str, Base]:
+    """The base of every path in ``facts``; ``layers`` are the wanted patches, for adoption."""
+    adopted = _adopt(facts, layers)
+    return {path: adopted.get(path) or _find_base(fact, policy) for path, fact in facts.items()}
+
+
+def _find_base(facts: Facts, policy: ForeignPolicy) -> Base:
+    state = classify(facts)
+    match state:
+        case FileState.PRISTINE:
+            return Base(facts.path, state, facts.content, _origin(facts))
+        case FileState.PATCHED:
+            return _restore_patched(facts)
+        case FileState.FOREIGN | FileState.MISSING:
+            return _treat_foreign(facts, state, policy)
+
+
+def _origin(facts: Facts) -> BaseOrigin:
+    unrecorded = facts.row is not None and facts.row.digest is None
+    return BaseOrigin.UNRECORDED if unrecorded else BaseOrigin.RECORDED
+
+
+def _restore_patched(facts: Facts) -> Base:
+    """The base under our own bytes: from the object store, as long as it is the one in force."""
+    entry = facts.entry
+    assert entry is not None
+    if facts.row is None:
+        # Created by a patch: pristine is no file. Else the distribution lists it no more, and what was there goes back.
+        before = None if entry.base is None else facts.content
+        if entry.base is not None and facts.saved is not None:
+            before = Content(facts.saved, entry.base.mode)
+        return Base(facts.path, FileState.PATCHED, before, entry.origin)
+    if entry.base is None:
+        return _without_pristine(facts, FileState.PATCHED)
+    for data in (facts.saved, facts.supplied):
+        if data is None:
+            continue
+        content = Content(data, entry.base.mode)
+        accepted = entry.origin is BaseOrigin.ACCEPTED and sha256(data) == entry.base.sha256
+        if accepted or is_pristine(facts, content):
+            return Base(facts.path, FileState.PATCHED, content, entry.origin)
+    return _without_pristine(facts, FileState.PATCHED)
+
+
+def _treat_foreign(facts: Facts, state: FileState, policy: ForeignPolicy) -> Base:
+    if facts.observed.obstacle:
+        problem = Conflict(f"{facts.path} {facts.observed.obstacle}", hint="make it a plain file, or reinstall")
+        return Base(facts.path, state, facts.content, BaseOrigin.RECORDED, problem=problem)
+    if facts.row is None and facts.entry is not None and facts.entry.base is not None:
+        # The distribution lists it no more, and these bytes are not ours: somebody else's file by now.
+        return Base(facts.path, state, facts.content, facts.entry.origin)
+    match policy:
+        case ForeignPolicy.REFUSE:
+            return Base(facts.path, state, facts.content, BaseOrigin.RECORDED, problem=_refusal(facts, state))
+        case ForeignPolicy.ACCEPT:
+            return Base(facts.path, state, facts.content, BaseOrigin.ACCEPTED)
+        case ForeignPolicy.DISCARD:
+            return _discard(facts, state)
+
+
+def _refusal(facts: Facts, state: FileState) -> PatchkitError:
+    if state is FileState.MISSING:
+        return ForeignFile(
+            f"{facts.path} is missing: RECORD lists it, and it is not on disk",
+            hint=f"--discard-edits puts it back where its bytes are at hand; else {reinstall(facts)}",
+        )
+    if facts.row is None and facts.entry is None:
+        return Conflict(
+            f"{facts.path} exists, and {facts.distribution} does not own it: a patch is to create it",
+            hint="move the file away; --discard-edits replaces it and keeps its bytes",
+        )
+    return ForeignFile(
+        f"{facts.path} was edited, or RECORD is wrong: it is neither what {facts.distribution} shipped nor what "
+        "patchkit wrote",
+        hint="--accept-modified takes it as the base, --discard-edits replaces it and keeps its bytes",
+    )
+
+
+def reinstall(facts: Facts) -> str:
+    """The command that brings the shipped bytes back."""
+    name = f"{facts.distribution}=={facts.version}" if facts.version else facts.distribution
+    return f"`pip install --force-reinstall --no-deps {name}`"
+
+
+def _discard(facts: Facts, state: FileState) -> Base:
+    keep = None if facts.content is None else facts.content.data
+    mode = facts.content.mode if facts.content is not None else 0o644
+    if facts.entry is not None and facts.entry.base is not None:
+        mode = facts.entry.base.mode
+    if facts.row is None:
+        return Base(facts.path, state, None, BaseOrigin.RECORDED, keep=keep)
+    for data in (facts.saved, facts.supplied):
+        if data is not None and is_pristine(facts, Content(data, mode)):
+            return Base(facts.path, state, Content(data, mode), _origin(facts), keep=keep)
+    return _without_pristine(facts, state)
+
+
+def _without_pristine(facts: Facts, state: FileState) -> Base:
+    problem = NoPristineBytes(
+        f"{facts.path}: the bytes that {facts.distribution} {facts.version} shipped are not in the object store",
+        hint=f"give its wheel with --wheel FILE, or {reinstall(facts)}",
+    )
+    return Base(facts.path, state, facts.content, BaseOrigin.RECORDED, problem=problem)
+
+
+# ---- adoption -------------------------------------------------------------------------------------------------
+
+
+def _adopt(facts: Mapping[str, Facts], layers: Sequence[Layer]) -> dict[str, Base]:
+    """Files patched by hand: taking the wanted patches out, from the last down, gives the shipped bytes."""
+    adopted: dict[str, Base] = {}
+    for component in _components(facts, layers):
+        members = {path: facts[path] for path in component}
+        states = {path: classify(fact) for path, fact in members.items()}
+        if not any(state in (FileState.FOREIGN, FileState.MISSING) for state in states.values()):
+            continue
+        found = {path: fact.content for path, fact in members.items()}
+        tree, taken = _take_out(found, layers)
+        if taken and all(_is_proved(fact, tree[path]) for path, fact in members.items()):
+            adopted |= {
+                path: Base(path, state, tree[path], BaseOrigin.RECORDED, adopted=taken)
+                for path, state in states.items()
+                if state in (FileState.FOREIGN, FileState.MISSING)
+            }
+    return adopted
+
+
+def _is_proved(facts: Facts, content: Content | None) -> bool:
+    """First contact with an unrecorded file proves nothing, so it is no proof here."""
+    unproved = facts.row is not None and facts.row.digest is None and facts.entry is None
+    return not facts.observed.obstacle and not unproved and is_pristine(facts, content)
+
+
+def _components(facts: Mapping[str, Facts], layers: Sequence[Layer]) -> Iterable[tuple[str, ...]]:
+    """The paths of ``facts``, those together that a rename ties to each other."""
+    leader = {path: path for path in facts}
+
+    def find(path: str) -> str:
+        while leader[path] != path:
+            path = leader[path]
+        return path
+
+    for layer in layers:
+        for diff in layer.diffs:
+            if all(path in leader for path in diff.paths):
+                first, *rest = (find(path) for path in diff.paths)
+                leader.update(dict.fromkeys(rest, first))
+    groups: dict[str, list[str]] = {}
+    for path in facts:
+        groups.setdefault(find(path), []).append(path)
+    return [tuple(group) for group in groups.values()]
+
+
+def _take_out(found: Tree, layers: Sequence[Layer]) -> tuple[Tree, tuple[PatchId, ...]]:
+    """The files ``found`` without those of ``layers`` that come out whole, and which these are; none proves nothing.
+
+    Folding what came out again must give the very files: a line that somebody put at another place is no patch of ours.
+    """
+    tree = found
+    taken: list[Layer] = []
+    for layer in reversed(layers):
+        part = Layer(layer.id, tuple(diff for diff in layer.diffs if all(path in tree for path in diff.paths)))
+        below = reverse(tree, part) if part.diffs else None
+        if below is not None:
+            tree = below
+            taken.insert(0, part)
+    again = fold(tree, taken).tree
+    whole = all(_is_same(again[path], content) for path, content in found.items())
+    return tree, tuple(part.id for part in taken) if whole else ()
+
+
+def _is_same(one: Content | None, other: Content | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.data == other.data and one.executable == other.executable

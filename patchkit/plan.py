@@ -1,0 +1,213 @@
+"""The exact writes that bring the files, RECORD and the ledger to what was decided. Pure: nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from patchkit.bases import Base, Facts
+from patchkit.fold import Tree
+from patchkit.ledger import write_ledger
+from patchkit.model import (
+    Applied,
+    Content,
+    FileChange,
+    Kept,
+    Ledger,
+    LedgerFile,
+    LedgerRecord,
+    Observed,
+    PatchId,
+    Plan,
+    PythonCheck,
+    Stamp,
+    sha256,
+)
+from patchkit.record import append_rows, make_row, row_path
+
+
+@dataclass(frozen=True, slots=True)
+class RecordNow:
+    """The RECORD of one distribution: as it is on disk, and without our rows."""
+
+    distribution: str
+    path: str
+    content: Content
+    bare: bytes
+    own_rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was decided, as a plan needs it.
+
+    ``facts`` and ``bases`` hold the files in question, ``tree`` what they are to be, ``members`` the patches in each.
+    ``applied`` are all patches that are applied afterwards, ``records`` the RECORDs of the distributions in question;
+    ``texts`` are diffs and check scripts by sha256.
+    """
+
+    ledger: Ledger
+    ledger_data: bytes | None
+    facts: Mapping[str, Facts]
+    bases: Mapping[str, Base]
+    tree: Tree
+    members: Mapping[str, tuple[PatchId, ...]]
+    applied: tuple[Applied, ...]
+    records: tuple[RecordNow, ...]
+    texts: Mapping[str, bytes]
+    absent_folders: frozenset[str]
+
+
+def make_plan(outcome: Outcome) -> Plan:
+    """The plan for ``outcome``; empty where everything is as it should be."""
+    files = _list_files(outcome)
+    written = {path: content for path in outcome.facts if (content := outcome.tree.get(path)) is not None}
+    records, record_changes = _plan_records(outcome, files, written)
+    made = _folders_to_make(outcome)
+    folders = _folders_in_use(outcome.ledger.directories + made, files)
+    kept = _keep(outcome)
+    after = Ledger(outcome.applied, files, records, folders, kept)
+    return Plan(
+        changes=(*_plan_changes(outcome), *record_changes),
+        objects=_objects(outcome, files),
+        live=_live(after),
+        live_before=_live(outcome.ledger),
+        state_before=outcome.ledger_data,
+        state_after=None if after.empty else write_ledger(after),
+        make_directories=made,
+        drop_directories=tuple(
+            sorted(set(outcome.ledger.directories) - set(folders), key=lambda path: -path.count("/"))
+        ),
+    )
+
+
+def _is_touched(outcome: Outcome, path: str) -> bool:
+    """Whether a file is ours to write: a wanted patch is in it, or one was that goes."""
+    return path in outcome.members or outcome.facts[path].entry is not None
+
+
+def _plan_changes(outcome: Outcome) -> Iterator[FileChange]:
+    for path, facts in outcome.facts.items():
+        after = outcome.tree.get(path)
+        if _is_touched(outcome, path) and not _is_same(facts.content, after):
+            yield FileChange(path, facts.observed, after)
+
+
+def _is_same(found: Content | None, wanted: Content | None) -> bool:
+    """Equal bytes and executable bit. Other permission bits are the owner's affair as long as nothing is written."""
+    if found is None or wanted is None:
+        return found is wanted
+    return found.data == wanted.data and found.executable == wanted.executable
+
+
+# ---- the ledger after -----------------------------------------------------------------------------------------
+
+
+def _list_files(outcome: Outcome) -> tuple[LedgerFile, ...]:
+    untouched = [file for file in outcome.ledger.files if file.path not in outcome.facts]
+    return tuple(sorted((*untouched, *_describe_files(outcome)), key=lambda file: file.path))
+
+
+def _describe_files(outcome: Outcome) -> Iterator[LedgerFile]:
+    for path, patches in outcome.members.items():
+        base, facts = outcome.bases[path], outcome.facts[path]
+        after = outcome.tree.get(path)
+        yield LedgerFile(
+            path=path,
+            distribution=facts.distribution,
+            base=None if base.content is None else Stamp.of(base.content),
+            origin=base.origin,
+            recorded=facts.row.field if facts.row is not None else "",
+            patches=patches,
+            written=None if after is None else Stamp.of(after),
+        )
+
+
+def _keep(outcome: Outcome) -> tuple[Kept, ...]:
+    new = [Kept(path, sha256(data)) for path, data in _replaced(outcome)]
+    return (*outcome.ledger.kept, *(kept for kept in new if kept not in outcome.ledger.kept))
+
+
+def _replaced(outcome: Outcome) -> Iterator[tuple[str, bytes]]:
+    """Foreign bytes that the user had replaced, by path."""
+    for base in outcome.bases.values():
+        if base.keep is not None and _is_touched(outcome, base.path):
+            yield base.path, base.keep
+
+
+# ---- RECORD ---------------------------------------------------------------------------------------------------
+
+
+def _plan_records(
+    outcome: Outcome, files: tuple[LedgerFile, ...], written: Mapping[str, Content]
+) -> tuple[tuple[LedgerRecord, ...], list[FileChange]]:
+    """A row for each file that a patch creates; all other bytes of RECORD stay as shipped."""
+    looked_at = {record.distribution for record in outcome.records}
+    kept = [record for record in outcome.ledger.records if record.distribution not in looked_at]
+    held = {applied.distribution for applied in outcome.applied}
+    notes: list[LedgerRecord] = [record for record in kept if record.distribution in held]
+    changes: list[FileChange] = []
+    for now in outcome.records:
+        rows = tuple(_rows(now, files, written))
+        data = append_rows(now.bare, rows)
+        if now.distribution in held:
+            bare = Stamp(sha256(now.bare), now.content.mode)
+            notes.append(LedgerRecord(now.distribution, now.path, bare, Stamp(sha256(data), now.content.mode), rows))
+        if data != now.content.data:
+            changes.append(FileChange(now.path, Observed(now.path, now.content), Content(data, now.content.mode)))
+    return tuple(sorted(notes, key=lambda note: note.path)), changes
+
+
+def _rows(now: RecordNow, files: Iterable[LedgerFile], written: Mapping[str, Content]) -> Iterator[str]:
+    noted = {row_path(row): row for row in now.own_rows}
+    for file in files:
+        if file.distribution != now.distribution or file.base is not None or file.written is None:
+            continue
+        if file.path in written:
+            yield make_row(file.path, written[file.path].data)
+        elif file.path in noted:
+            yield noted[file.path]
+
+
+# ---- directories and objects ----------------------------------------------------------------------------------
+
+
+def _folders_to_make(outcome: Outcome) -> tuple[str, ...]:
+    needed = {
+        parent
+        for path, content in outcome.tree.items()
+        if content is not None and path in outcome.members
+        for parent in _parents(path)
+    }
+    return tuple(sorted(needed & outcome.absent_folders))
+
+
+def _parents(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _folders_in_use(folders: tuple[str, ...], files: tuple[LedgerFile, ...]) -> tuple[str, ...]:
+    used = {parent for file in files if file.written is not None for parent in _parents(file.path)}
+    return tuple(sorted(set(folders) & used))
+
+
+def _objects(outcome: Outcome, files: Iterable[LedgerFile]) -> dict[str, bytes]:
+    """What must be in the store: pristine bytes, diffs, scripts, and foreign bytes that are replaced."""
+    found = dict(outcome.texts)
+    for file in files:
+        base = outcome.bases.get(file.path)
+        if base is not None and base.content is not None and file.base is not None:
+            found[file.base.sha256] = base.content.data
+    return found | {sha256(data): data for _, data in _replaced(outcome)}
+
+
+def _live(ledger: Ledger) -> frozenset[str]:
+    """The objects that ``ledger`` speaks of."""
+    names = {file.base.sha256 for file in ledger.files if file.base is not None}
+    names |= {kept.sha256 for kept in ledger.kept}
+    for applied in ledger.applied:
+        names.add(applied.text.sha256)
+        names |= {check.sha256 for check in applied.checks if isinstance(check, PythonCheck)}
+    return frozenset(names)

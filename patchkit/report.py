@@ -1,0 +1,216 @@
+"""What a command has to say, as values, and as the JSON document (docs/reference/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from patchkit.errors import ExitCode, PatchkitError, Several
+from patchkit.model import (
+    Action,
+    Catalog,
+    CheckOutcome,
+    CheckResult,
+    FileState,
+    HunkOutcome,
+    Notice,
+    Patch,
+    PatchId,
+    PatchState,
+    PythonCheck,
+)
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """One file of a patch; ``state`` None: the run did not have to find out."""
+
+    path: str
+    state: FileState | None
+    hunks: tuple[HunkOutcome, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchReport:
+    """One patch: what was found, what was done, and what to do next ("" where nothing is)."""
+
+    id: PatchId
+    distribution: str
+    installed: str | None
+    variant: str | None
+    state: PatchState
+    action: Action = Action.NONE
+    message: str = ""
+    files: tuple[FileReport, ...] = ()
+    checks: tuple[CheckOutcome, ...] = ()
+    next: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that one run of a command says."""
+
+    command: str
+    site_root: str | None = None
+    python: str | None = None
+    patches: tuple[PatchReport, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    error: PatchkitError | None = None
+    answer: ExitCode = ExitCode.DONE
+    dry_run: bool = False
+    changes: tuple[str, ...] = ()
+    wrote: bool = False
+    diff: str = ""
+    summary: str = ""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return self.answer if self.error is None else self.error.exit_code
+
+    @property
+    def skipped_checks(self) -> int:
+        return sum(check.result is CheckResult.SKIPPED for patch in self.patches for check in patch.checks)
+
+
+def to_document(report: Report) -> dict[str, Any]:
+    """The JSON document of ``report``: stable keys, unknown values null."""
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "command": report.command or None,
+        "ok": report.exit_code is ExitCode.DONE,
+        "exit_code": int(report.exit_code),
+        "dry_run": report.dry_run,
+        "environment": {"site_root": report.site_root, "python": report.python},
+        "patches": [_from_patch(patch) for patch in report.patches],
+        "warnings": [{"code": notice.code, "message": notice.message} for notice in report.notices],
+    }
+    if report.dry_run or report.diff:
+        document["changes"] = list(report.changes)
+        document["diff"] = report.diff or None
+    if report.error is not None:
+        document["error"] = _from_error(report.error)
+    return document
+
+
+def _from_error(error: PatchkitError) -> Mapping[str, object]:
+    single = error.first if isinstance(error, Several) else error
+    document: dict[str, object] = {"code": single.code, "message": error.message, "hint": error.hint or None}
+    if len(error.all()) > 1:
+        document["all"] = [
+            {"code": each.code, "message": each.message, "hint": each.hint or None} for each in error.all()
+        ]
+    return document
+
+
+def _from_patch(patch: PatchReport) -> Mapping[str, object]:
+    return {
+        "set": patch.id.set,
+        "patch": patch.id.patch,
+        "distribution": patch.distribution,
+        "installed": patch.installed,
+        "variant": patch.variant,
+        "state": patch.state.value,
+        "action": patch.action.value,
+        "message": patch.message or None,
+        "files": [_from_file(file) for file in patch.files],
+        "checks": [
+            {"kind": check.kind, "name": check.name, "result": check.result.value, "message": check.message or None}
+            for check in patch.checks
+        ],
+        "next": patch.next or None,
+    }
+
+
+def _from_file(file: FileReport) -> Mapping[str, object]:
+    return {
+        "path": file.path,
+        "state": None if file.state is None else file.state.value,
+        "message": file.message or None,
+        "hunks": [
+            {
+                "number": hunk.number,
+                "line": hunk.line,
+                "offset": hunk.offset,
+                "result": hunk.result.value,
+                "reason": hunk.reason or None,
+                "expected": list(hunk.expected),
+                "found": list(hunk.found),
+                "nearest": hunk.nearest,
+            }
+            for hunk in file.hunks
+        ],
+    }
+
+
+# ---- list and show --------------------------------------------------------------------------------------------
+
+
+def to_listing(catalog: Catalog) -> dict[str, Any]:
+    """The JSON document of ``list``."""
+    return {
+        "schema": SCHEMA,
+        "command": "list",
+        "ok": True,
+        "exit_code": 0,
+        "folders": list(catalog.folders),
+        "sets": [
+            {
+                "set": found.name,
+                "distribution": found.distribution,
+                "summary": found.summary or None,
+                "folder": found.folder,
+                "patches": [_describe_patch(patch) for patch in found.patches],
+            }
+            for found in catalog.sets
+        ],
+        "warnings": [],
+    }
+
+
+def to_showing(patch: Patch, diffs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The JSON document of ``show``."""
+    return {
+        "schema": SCHEMA,
+        "command": "show",
+        "ok": True,
+        "exit_code": 0,
+        "set": patch.id.set,
+        "distribution": patch.distribution,
+        **_describe_patch(patch),
+        "diffs": [{"file": file, "text": text} for file, text in diffs],
+        "warnings": [],
+    }
+
+
+def _describe_patch(patch: Patch) -> dict[str, Any]:
+    source = patch.provenance
+    return {
+        "patch": patch.id.patch,
+        "summary": patch.summary or None,
+        "default": patch.default,
+        "group": patch.group or None,
+        "after": [str(id) for id in patch.after],
+        "constraints": [str(constraint) for constraint in patch.constraints],
+        "markers": list(patch.markers),
+        "shadowed_by": list(patch.shadowed_by),
+        "origin": source.origin or None,
+        "bug": source.bug or None,
+        "forwarded": source.forwarded or None,
+        "applied_upstream": source.applied_upstream or None,
+        "last_update": source.last_update or None,
+        "variants": [{"versions": variant.versions, "file": variant.file} for variant in patch.variants],
+        "not_needed": [{"versions": skip.versions, "why": skip.why} for skip in patch.not_needed],
+        "checks": [
+            {
+                "kind": "python" if isinstance(check, PythonCheck) else "symbol",
+                "name": check.name,
+                "versions": check.versions or None,
+            }
+            for check in patch.checks
+        ],
+    }
