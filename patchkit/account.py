@@ -1,0 +1,166 @@
+"""The account of a decision: one `PatchReport` a patch, with what was found, what is done, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from patchkit.bases import classify
+from patchkit.choices import Choice
+from patchkit.decision import Decision, Trial
+from patchkit.errors import NotInstalled, NoVariant, PatchkitError
+from patchkit.fold import FileOutcome
+from patchkit.model import Action, Applied, CheckOutcome, FileState, PatchId, PatchState, Variant
+from patchkit.report import FileReport, PatchReport
+
+Outcomes = Mapping[PatchId, tuple[CheckOutcome, ...]]
+
+
+def account_for(decision: Decision, checks: Outcomes, *, done: bool = False) -> tuple[PatchReport, ...]:
+    """A report on every patch that was looked at, by name. ``done``: it was carried out, so what fits is applied."""
+    rows = [_account(decision, choice, checks.get(id, ()), done=done) for id, choice in decision.choices.items()]
+    rows += [
+        _account_dropped(applied) for applied in decision.scene.ledger.applied if applied.id in decision.wanted.dropped
+    ]
+    return tuple(sorted(rows, key=lambda row: row.id))
+
+
+def action_for(decision: Decision, id: PatchId) -> Action:
+    """What carrying out ``decision`` does to a wanted patch."""
+    verdict = decision.verdicts.get(id)
+    if verdict is None or not verdict.fits:
+        return Action.NONE
+    adopted = bool(decision.bases) and all(id in decision.bases[path].adopted for path in _paths(decision, id))
+    match verdict.state:
+        case PatchState.APPLIED:
+            return Action.NONE
+        case PatchState.OUTDATED:
+            return Action.UPDATED
+        case _:
+            return Action.ADOPTED if adopted else Action.APPLIED
+
+
+def _paths(decision: Decision, id: PatchId) -> tuple[str, ...]:
+    return decision.candidates[id].record.paths
+
+
+def _account(decision: Decision, choice: Choice, checks: tuple[CheckOutcome, ...], *, done: bool) -> PatchReport:
+    row = PatchReport(
+        id=choice.id,
+        distribution=choice.distribution,
+        installed=choice.installed.version if choice.installed is not None else None,
+        variant=_variant_of(choice),
+        state=choice.state or PatchState.PENDING,
+        message=choice.message,
+        checks=checks,
+    )
+    if choice.state is not None:
+        advice = suggest_variant(choice, decision.trials.get(choice.id, ()))
+        return replace(
+            row, message="; ".join(filter(None, (choice.message, advice))), failed=choice.state is PatchState.NO_VARIANT
+        )
+    verdict = decision.verdicts[choice.id]
+    action = action_for(decision, choice.id)
+    row = replace(
+        row,
+        state=PatchState.APPLIED if done and verdict.fits else verdict.state,
+        action=action,
+        message=_message(choice, verdict.message),
+        files=_files(decision, choice.id, verdict.files, done=done and verdict.fits),
+        failed=(not verdict.fits and verdict.state is not PatchState.UPSTREAMED) or choice.problem is not None,
+    )
+    return replace(row, next="" if done else _next(row))
+
+
+def _message(choice: Choice, message: str) -> str:
+    return "; ".join(filter(None, (message, choice.problem.message if choice.problem is not None else "")))
+
+
+def _variant_of(choice: Choice) -> str | None:
+    if choice.variant is not None:
+        return choice.variant.file
+    return choice.applied.variant if choice.applied is not None else None
+
+
+def _next(row: PatchReport) -> str:
+    if row.failed:
+        return f"patchkit check {row.id} --verbose"
+    if row.state in (PatchState.PENDING, PatchState.OUTDATED, PatchState.DRIFTED):
+        return f"patchkit apply {row.id}"
+    return ""
+
+
+def _files(decision: Decision, id: PatchId, outcomes: Sequence[FileOutcome], *, done: bool) -> tuple[FileReport, ...]:
+    by_path = {outcome.path: outcome for outcome in outcomes}
+    paths = dict.fromkeys((*by_path, *_paths(decision, id)))
+    return tuple(
+        FileReport(
+            path,
+            _file_state(decision, path, done=done),
+            by_path[path].hunks if path in by_path else (),
+            by_path[path].problem if path in by_path else "",
+        )
+        for path in paths
+    )
+
+
+def _file_state(decision: Decision, path: str, *, done: bool) -> FileState | None:
+    if done or decision.settled:
+        return FileState.PATCHED
+    if path not in decision.facts:
+        return None
+    facts = decision.facts[path]
+    # A file that is yet to be created is as it was shipped: absent.
+    return classify(facts)
+
+
+def _account_dropped(applied: Applied) -> PatchReport:
+    return PatchReport(
+        id=applied.id,
+        distribution=applied.distribution,
+        installed=applied.version,
+        variant=applied.variant,
+        state=PatchState.PENDING,
+        action=Action.REVERTED,
+        files=tuple(FileReport(path, FileState.PRISTINE) for path in applied.paths),
+    )
+
+
+# ---- no variant, not installed --------------------------------------------------------------------------------
+
+
+def suggest_variant(choice: Choice, trials: Sequence[Trial]) -> str:
+    """What the variants out of range say of the installed version, with the manifest's lines to add."""
+    if choice.state is not PatchState.NO_VARIANT or choice.installed is None:
+        return ""
+    version = choice.installed.version
+    fitting = [trial.variant for trial in trials if trial.fits]
+    if fitting:
+        return f"{fitting[0].file} would fit: try it, then add to the manifest\n{manifest_lines(fitting[0], version)}"
+    there = [trial.variant for trial in trials if trial.upstream]
+    if there:
+        lines = f'[[patch.not-needed]]\nversions = "=={version}"\nwhy = "..."'
+        return f"the text of {there[0].file} is there already; if that is the fix, add to the manifest\n{lines}"
+    if not trials:
+        return f"`patchkit revert {choice.id}` takes it off the list"
+    return "none of its diffs fits this version"
+
+
+def manifest_lines(variant: Variant, version: str) -> str:
+    """The variant's entry in patchset.toml for one more version."""
+    lines = ["[[patch.variant]]", f'versions = "=={version}"', f'file = "{variant.file}"']
+    lines += [f"strip = {variant.strip}"] if variant.strip != 1 else []
+    lines += [f'directory = "{variant.directory}"'] if variant.directory else []
+    for key, globs in (("include", variant.include), ("exclude", variant.exclude)):
+        lines += [f"{key} = [{', '.join(chr(34) + glob + chr(34) for glob in globs)}]"] if globs else []
+    return "\n".join(lines)
+
+
+def explain_absence(choice: Choice, trials: Sequence[Trial]) -> PatchkitError:
+    """The error for a patch that has no variant here, or whose distribution is missing."""
+    words = f"{choice.id}: {choice.message}"
+    if choice.state is PatchState.NOT_INSTALLED:
+        return NotInstalled(words, hint=f"`pip install {choice.distribution}`, or name the environment you mean")
+    advice = suggest_variant(choice, trials)
+    hint = "add the version to the manifest once it is tried; --skip-unmatched goes on without the patch"
+    return NoVariant(f"{words}; {advice}" if advice else words, hint=hint)

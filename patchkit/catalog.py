@@ -1,0 +1,179 @@
+"""Reading patch folders: manifests, manifest-free patches, what the project declares. Writes nothing, runs nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from patchkit.errors import BadManifest, DiffTooLarge, DuplicateSet, NoPatchSets, PatchkitError, raise_all
+from patchkit.manifest import file_sets, read_manifest, read_patchkit_toml, read_pyproject
+from patchkit.model import Catalog, Declaration, PatchSet, Project, PythonCheck
+
+MANIFEST = "patchset.toml"
+DEFAULT_FOLDER = "patches"
+LARGEST_FILE = 64 << 20
+"""Bytes; no reader takes more."""
+
+
+def read_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> Catalog:
+    """The patch sets in ``folders`` (else those that the nearest pyproject.toml names, else ``./patches``).
+
+    With ``bundled`` the sets that come with patchkit are read too; alone, they only. Raises `NoPatchSets` where none
+    was found, and everything that is wrong with any manifest, at once.
+    """
+    project, source = _read_project(cwd)
+    places = _find_places(project, os.path.dirname(source), folders, bundled=bundled, cwd=cwd)
+    problems: list[PatchkitError] = []
+    sets: list[PatchSet] = []
+    declarations = [project.declaration] if project.declaration != Declaration() else []
+    for place in places:
+        try:
+            found, declaration = _read_folder(place)
+            sets += found
+            declarations += [declaration] if declaration != Declaration() else []
+        except PatchkitError as error:
+            problems.append(error)
+    problems += _find_duplicates(sets)
+    raise_all(problems)
+    if not sets:
+        raise NoPatchSets(f"there is no patch set in {', '.join(places)}")
+    return Catalog(tuple(places), tuple(sorted(sets, key=lambda found: found.name)), tuple(declarations))
+
+
+def _find_places(project: Project, home: str, folders: Sequence[str], *, bundled: bool, cwd: str) -> list[str]:
+    """The patch folders to read, each once however it is spelt; ``home`` is where the pyproject.toml lies."""
+    base = cwd
+    if not folders and not bundled:
+        folders, base = (project.patches, home) if project.patches else ((DEFAULT_FOLDER,), cwd)
+    places: dict[str, str] = {}
+    for folder in (*folders, *([bundled_folder()] if bundled else [])):
+        place = os.path.abspath(os.path.join(base, folder))
+        places.setdefault(os.path.realpath(place), place)
+    return list(places.values())
+
+
+def bundled_folder() -> str:
+    """Where the patch sets that come with patchkit lie: in the package, or beside it in a checkout."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    inside = os.path.join(package, "bundled")
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), DEFAULT_FOLDER)
+
+
+def _read_project(cwd: str) -> tuple[Project, str]:
+    """What the nearest pyproject.toml says, with its path; an empty `Project` where it says nothing."""
+    folder = os.path.abspath(cwd)
+    while True:
+        path = os.path.join(folder, "pyproject.toml")
+        if os.path.isfile(path):
+            return read_pyproject(_read(path), file=path) or Project(), path
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return Project(), ""
+        folder = parent
+
+
+def _read(path: str) -> bytes:
+    """The bytes of a file. One that is larger than any reader takes is refused before it fills the memory."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        words = f"{path} cannot be read: {error.strerror}"
+        raise BadManifest(words, hint="check the file and its permissions") from error
+    if len(data) > LARGEST_FILE:
+        raise DiffTooLarge(f"the file is over {LARGEST_FILE >> 20} MiB", file=path, line=1)
+    return data
+
+
+def _list(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as error:
+        words = f"{folder} cannot be listed: {error.strerror}"
+        raise BadManifest(words, hint="check the folder and its permissions") from error
+
+
+def _read_folder(folder: str) -> tuple[list[PatchSet], Declaration]:
+    """The sets in one patch folder, and its patchkit.toml. A folder that is a patch set itself is taken as one."""
+    if not os.path.isdir(folder):
+        raise NoPatchSets(f"there is no patch folder {folder}")
+    entries = _list(folder)
+    if MANIFEST in entries:
+        return [_read_set(folder)], Declaration()
+    sets: list[PatchSet] = []
+    files: list[str] = []
+    problems: list[PatchkitError] = []
+    declaration = Declaration()
+    for entry in entries:
+        path = os.path.join(folder, entry)
+        try:
+            if entry == "patchkit.toml":
+                declaration = read_patchkit_toml(_read(path), file=path)
+            elif os.path.isdir(path):
+                sets += [_read_set(path)] if _is_set(path) else []
+            elif entry.endswith(".patch"):
+                files.append(entry)
+        except PatchkitError as error:
+            problems.append(error)
+    try:
+        sets += file_sets(files, folder=folder)
+    except PatchkitError as error:
+        problems.append(error)
+    raise_all(problems)
+    return sets, declaration
+
+
+def _read_set(folder: str) -> PatchSet:
+    path = os.path.join(folder, MANIFEST)
+    found = read_manifest(_read(path), folder=folder, file=path)
+    missing = [file for file in _files_of(found) if not os.path.isfile(os.path.join(folder, file))]
+    raise_all(
+        [
+            BadManifest(f"{path}: it names {file}, and there is no such file", hint="is it committed?")
+            for file in missing
+        ]
+    )
+    return found
+
+
+def _files_of(patch_set: PatchSet) -> Iterable[str]:
+    """The files that a manifest names, each once, in its order."""
+    named = [
+        file
+        for patch in patch_set.patches
+        for file in (
+            *(variant.file for variant in patch.variants),
+            *(check.file for check in patch.checks if isinstance(check, PythonCheck)),
+        )
+    ]
+    return dict.fromkeys(named)
+
+
+def _is_set(folder: str) -> bool:
+    """Whether ``folder`` is a patch set. `BadManifest` for diffs without a manifest, which nothing would apply."""
+    if os.path.basename(folder).startswith("."):
+        return False
+    entries = _list(folder)
+    if MANIFEST not in entries and any(entry.endswith(".patch") for entry in entries):
+        raise BadManifest(f"{folder} holds diffs and no {MANIFEST}", hint=f"write {MANIFEST}, or move the folder away")
+    return MANIFEST in entries
+
+
+def _find_duplicates(sets: Iterable[PatchSet]) -> list[PatchkitError]:
+    places: dict[str, list[str]] = {}
+    for found in sets:
+        places.setdefault(found.name, []).append(found.folder)
+    return [
+        DuplicateSet(f"{len(folders)} patch sets are called {name}: {', '.join(folders)}", hint="rename one of them")
+        for name, folders in places.items()
+        if len(folders) > 1
+    ]
+
+
+def read_set_file(folder: str, file: str) -> bytes:
+    """The bytes of a file of a patch set. A link that leads out of the folder is refused. Raises `BadManifest`."""
+    path = os.path.join(folder, file)
+    inside = os.path.realpath(folder) + os.sep
+    if not os.path.realpath(path).startswith(inside):
+        raise BadManifest(f"{path} leads out of its patch set", hint="copy the file into the folder")
+    return _read(path)

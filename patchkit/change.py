@@ -1,0 +1,282 @@
+"""A change of the environment: decided, planned, carried out under the lock, and told.
+
+`apply` and `revert` differ in what they want only. When the ledger changed while the lock was waited for, the decision
+is made anew, so that two runs at once never undo each other's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from patchkit.account import Outcomes, account_for, explain_absence
+from patchkit.decision import Decision, decide
+from patchkit.errors import Bug, NothingApplicable, PatchkitError, Several
+from patchkit.examination import compile_all, examine, prove
+from patchkit.model import (
+    Action,
+    BaseOrigin,
+    CheckOutcome,
+    ForeignPolicy,
+    Notice,
+    PatchId,
+    PatchState,
+    Plan,
+    sha256,
+)
+from patchkit.outcome import outcome_of
+from patchkit.plan import make_plan
+from patchkit.report import Report
+from patchkit.scene import Scene, read_steadily, reread_state
+from patchkit.site import find_version, object_path
+from patchkit.wanted import Wanted
+
+Progress = Callable[[int, int], None]
+"""Told how many files of how many are in place."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """For callers that do not want to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    """How `apply` and `revert` go about it (docs/reference/commands.md)."""
+
+    exact: bool = False
+    dry_run: bool = False
+    diff: bool = False
+    strict: bool = False
+    skip_unmatched: bool = False
+    allow_empty: bool = False
+    checks: bool = True
+    foreign: ForeignPolicy = ForeignPolicy.REFUSE
+    wheels: tuple[str, ...] = ()
+    lock_timeout: float = 10.0
+
+
+DEFAULTS = ApplyOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """A decision with its plan, or with what stands in its way."""
+
+    decision: Decision
+    plan: Plan | None
+    checks: Outcomes
+    problems: tuple[PatchkitError, ...] = ()
+
+
+def change(
+    command: str,
+    open_it: Callable[[], Scene],
+    want: Callable[[Scene], Wanted],
+    how: ApplyOptions,
+    progress: Progress,
+) -> Report:
+    """Open, decide, carry out, and tell: the whole of a command that writes."""
+    proposal = read_steadily(lambda: _open_whole(open_it, how), lambda scene: _propose(scene, want(scene), how))
+    scene, plan = proposal.decision.scene, proposal.plan
+    if plan is None:
+        return _refuse(command, proposal, how)
+    if how.dry_run or (plan.empty and not _has_debris(scene)):
+        return _tell(command, proposal, how, done=not how.dry_run)
+    from patchkit.transaction import preflight
+
+    errors = preflight(Path(scene.root), plan)
+    if errors:
+        return _refuse(command, replace(proposal, problems=tuple(errors)), how)
+    return _execute(command, scene, want, how, proposal, progress)
+
+
+def _open_whole(open_it: Callable[[], Scene], how: ApplyOptions) -> Scene:
+    """The scene without an interrupted transaction: whoever is about to write undoes it first."""
+    scene = open_it()
+    return _recover_first(scene, how) if scene.state.interrupted and not how.dry_run else scene
+
+
+def _has_debris(scene: Scene) -> bool:
+    from patchkit.transaction import needs_sweep
+
+    return needs_sweep(Path(scene.root))
+
+
+def _recover_first(scene: Scene, how: ApplyOptions) -> Scene:
+    from patchkit.transaction import locked
+    from patchkit.transaction import recover as recover_transaction
+
+    with locked(Path(scene.root), timeout=how.lock_timeout) as lock:
+        found = recover_transaction(lock)
+    notice = Notice("recovered", f"an interrupted transaction was found and {found.value}")
+    return replace(reread_state(scene), notices=(*scene.notices, notice))
+
+
+def _propose(scene: Scene, wanted: Wanted, how: ApplyOptions) -> _Proposal:
+    decision = decide(scene, wanted, policy=how.foreign, wheels=how.wheels)
+    problems = _judge(decision, how)
+    checks: Outcomes = {}
+    if not problems and how.checks and not decision.settled:
+        checks, found = prove(decision, runs=False)
+        problems += found
+    if not problems and not decision.settled:
+        problems += compile_all(decision)
+    if problems:
+        return _Proposal(decision, None, checks, tuple(problems))
+    return _Proposal(decision, make_plan(outcome_of(decision)), checks)
+
+
+def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:
+    """Everything that keeps a decision from being carried out."""
+    problems: list[PatchkitError] = []
+    for id, choice in decision.choices.items():
+        named = decision.wanted.named is not None and id in decision.wanted.named
+        if choice.state is PatchState.NO_VARIANT and not how.skip_unmatched:
+            problems.append(explain_absence(choice, decision.trials.get(id, ())))
+        if choice.state is PatchState.NOT_INSTALLED and (named or how.strict):
+            problems.append(explain_absence(choice, ()))
+        if choice.problem is not None:
+            problems.append(choice.problem)
+        verdict = decision.verdicts.get(id)
+        if verdict is not None and verdict.problem is not None:
+            problems.append(verdict.problem)
+    problems += [*_judge_files(decision), *decision.problems]
+    if not problems and not how.allow_empty and not decision.wanted.dropped and not find_effective(decision):
+        problems.append(_explain_nothing(decision))
+    return problems
+
+
+def _judge_files(decision: Decision) -> list[PatchkitError]:
+    """Files that hold patches which go, and that may not be touched."""
+    if decision.stacked is None:
+        return []
+    return [
+        base.problem
+        for path, base in decision.bases.items()
+        if base.problem is not None
+        and (entry := decision.facts[path].entry) is not None
+        and decision.wanted.dropped & set(entry.patches)
+        and not any(path in candidate.record.paths for candidate in decision.candidates.values())
+    ]
+
+
+def find_effective(decision: Decision) -> list[PatchId]:
+    """The patches that are applied, upstreamed or not needed afterwards: proof that this is the environment meant."""
+    states = (PatchState.UPSTREAMED, PatchState.NOT_NEEDED)
+    found = [id for id, verdict in decision.verdicts.items() if verdict.fits or verdict.state in states]
+    return found + [id for id, choice in decision.choices.items() if choice.state in states]
+
+
+def _explain_nothing(decision: Decision) -> PatchkitError:
+    root = decision.scene.root
+    if not decision.choices:
+        return NothingApplicable(
+            f"no patch is declared for {root}", hint="select one, or name one: patchkit apply SET/PATCH"
+        )
+    names = sorted({choice.distribution for choice in decision.choices.values() if choice.installed is None})
+    if names:
+        return NothingApplicable(f"nothing to apply on {root}: {', '.join(names)} is not installed there")
+    return NothingApplicable(f"nothing to apply on {root}: no wanted patch is applicable there")
+
+
+def _execute(
+    command: str,
+    scene: Scene,
+    want: Callable[[Scene], Wanted],
+    how: ApplyOptions,
+    proposal: _Proposal,
+    progress: Progress,
+) -> Report:
+    """Carry the plan out under the lock; when the ledger changed meanwhile, decide anew and try again."""
+    from patchkit.transaction import Stale, execute, locked
+    from patchkit.transaction import recover as recover_transaction
+
+    with locked(Path(scene.root), timeout=how.lock_timeout) as lock:
+        recover_transaction(lock)
+        while proposal.plan is not None and not proposal.plan.empty:
+            ran: dict[PatchId, tuple[CheckOutcome, ...]] = {}
+            try:
+                execute(lock, proposal.plan, before_commit=partial(_examine, proposal, how, ran), progress=progress)
+            except Stale:
+                scene = reread_state(scene)
+                proposal = _propose(scene, want(scene), how)
+                continue
+            except PatchkitError as error:
+                return _refuse(command, replace(_with_checks(proposal, ran), problems=(error,)), how)
+            return _tell(command, _with_checks(proposal, ran), how, done=True)
+    return _refuse(command, proposal, how) if proposal.plan is None else _tell(command, proposal, how, done=True)
+
+
+def _examine(proposal: _Proposal, how: ApplyOptions, ran: dict[PatchId, tuple[CheckOutcome, ...]]) -> None:
+    if how.checks:
+        examine(proposal.decision, proposal.checks, ran, strict=how.strict)
+
+
+def _with_checks(proposal: _Proposal, ran: Outcomes) -> _Proposal:
+    ids = {**proposal.checks, **ran}
+    return replace(proposal, checks={id: (*proposal.checks.get(id, ()), *ran.get(id, ())) for id in ids})
+
+
+# ---- what is said ---------------------------------------------------------------------------------------------
+
+
+def report_on(command: str, decision: Decision, **parts: object) -> Report:
+    environment = decision.scene.environment
+    report = Report(command, decision.scene.root, environment.python, notices=_notices(decision))
+    return replace(report, **parts)  # type: ignore[arg-type]
+
+
+def _notices(decision: Decision) -> tuple[Notice, ...]:
+    found = list(decision.scene.notices)
+    for id, choice in decision.choices.items():
+        shadows = choice.patch.shadowed_by if choice.patch is not None else ()
+        found += [
+            Notice("shadowed", f"{id}: {name} is installed, and its prebuilt binaries win over the patched source")
+            for name in shadows
+            if find_version(decision.scene.listings, name) is not None
+        ]
+    found += [
+        Notice("unrecorded", f"{path} has no digest in RECORD: what was on disk at first contact counts as shipped")
+        for path, base in decision.bases.items()
+        if base.origin is BaseOrigin.UNRECORDED
+    ]
+    found += [
+        Notice(
+            "kept",
+            f"{path}: the bytes that were there are kept in {object_path(decision.scene.root, sha256(base.keep))}",
+        )
+        for path, base in decision.bases.items()
+        if base.keep is not None
+    ]
+    return tuple(found)
+
+
+def _refuse(command: str, proposal: _Proposal, how: ApplyOptions) -> Report:
+    problems = proposal.problems
+    error = problems[0] if len(problems) == 1 else Several(problems)
+    rows = account_for(proposal.decision, proposal.checks)
+    rows = tuple(replace(row, action=Action.NONE) for row in rows)
+    return report_on(command, proposal.decision, patches=rows, error=error, dry_run=how.dry_run)
+
+
+def _tell(command: str, proposal: _Proposal, how: ApplyOptions, *, done: bool) -> Report:
+    decision, plan = proposal.decision, proposal.plan
+    if plan is None:
+        raise Bug("a plan that does not exist was carried out")
+    return report_on(
+        command,
+        decision,
+        patches=account_for(decision, proposal.checks, done=done),
+        dry_run=how.dry_run,
+        changes=tuple(change.path for change in plan.changes),
+        wrote=not plan.empty and not how.dry_run,
+        diff=_preview(plan) if how.diff else "",
+    )
+
+
+def _preview(plan: Plan) -> str:
+    from patchkit.preview import show_changes
+
+    return show_changes(plan.changes)

@@ -1,0 +1,332 @@
+"""From the wanted list to a verdict on each patch: reads what that needs, and decides. Writes nothing.
+
+The one question is how far it must go. When every wanted patch is in the ledger with the same text, and every file
+holds what was written last, the answer is known without parsing a diff (`Decision.settled`): the no-op's path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from patchkit.assess import Stack, Verdict, assess, is_in_place, stack, tell
+from patchkit.bases import Base, Facts, find_bases, is_as_written
+from patchkit.bounds import Bounds, check_targets
+from patchkit.candidates import (
+    Parsed,
+    ParsedTrial,
+    parse,
+    parse_candidates,
+    parse_trials,
+    read_candidate,
+    read_kept_diff,
+)
+from patchkit.choices import Candidate, Choice, choose, constraints_of, distributions_of
+from patchkit.errors import Conflict, EditableInstall, NoRecord, OutsideEnvironment, PatchkitError, raise_all
+from patchkit.fold import Layer, Tree, compare_upstream, fold, is_upstream
+from patchkit.model import (
+    Applied,
+    Distribution,
+    EntryKind,
+    ForeignPolicy,
+    Ledger,
+    PatchId,
+    PatchState,
+    SymbolCheck,
+    Variant,
+    sha256,
+)
+from patchkit.scene import Scene
+from patchkit.site import find_distribution, find_version, observe
+from patchkit.survey import Ownership, existing_paths, find_absent_folders, gather_facts, read_ownership
+from patchkit.symbols import module_paths
+from patchkit.wanted import Wanted, order_fold
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A variant whose range does not hold the installed version: would it fit, or is its text there already?"""
+
+    variant: Variant
+    fits: bool
+    upstream: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a command is to do, before it does anything.
+
+    ``order`` are the patches that will be in the ledger, in the order of the fold; with operands those that stay as
+    they are (bystanders) are among them. ``problems`` are of bystanders that would no longer fit.
+    """
+
+    scene: Scene
+    wanted: Wanted
+    choices: Mapping[PatchId, Choice]
+    candidates: Mapping[PatchId, Candidate]
+    order: tuple[PatchId, ...]
+    owners: Mapping[str, Distribution | None]
+    verdicts: Mapping[PatchId, Verdict] = field(default_factory=dict)
+    settled: bool = False
+    ownership: Mapping[str, Ownership] = field(default_factory=dict)
+    layers: tuple[Layer, ...] = ()
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+    bases: Mapping[str, Base] = field(default_factory=dict)
+    stacked: Stack | None = None
+    absent_folders: frozenset[str] = frozenset()
+    problems: tuple[PatchkitError, ...] = ()
+    trials: Mapping[PatchId, tuple[Trial, ...]] = field(default_factory=dict)
+
+
+def decide(
+    scene: Scene, wanted: Wanted, *, policy: ForeignPolicy = ForeignPolicy.REFUSE, wheels: Sequence[str] = ()
+) -> Decision:
+    """Read and decide. Raises what keeps any verdict from being given: broken diffs, doubtful distributions."""
+    considered = _narrow(wanted)
+    owners = _find_owners(scene, considered)
+    versions = {name: find_version(scene.listings, name) for name in constraints_of(scene.catalog, considered)}
+    choices = choose(considered, scene.catalog, scene.ledger, owners, versions, scene.holds)
+    candidates = {id: read_candidate(scene, choice) for id, choice in choices.items() if choice.state is None}
+    order = _order(scene.ledger, candidates, wanted)
+    start = Decision(scene, wanted, choices, candidates, order, owners)
+    return _settle(start) or _fold(start, policy, wheels)
+
+
+def _narrow(wanted: Wanted) -> Wanted:
+    """With operands, only what they name is looked at anew."""
+    if wanted.named is None:
+        return wanted
+    reasons = {id: reason for id, reason in wanted.reasons.items() if id in wanted.named}
+    return replace(wanted, reasons=reasons)
+
+
+def _find_owners(scene: Scene, wanted: Wanted) -> dict[str, Distribution | None]:
+    ledger = scene.ledger
+    if wanted.named is not None:
+        involved = wanted.named | wanted.dropped
+        ledger = Ledger(applied=tuple(applied for applied in ledger.applied if applied.id in involved))
+    needed = set(
+        distributions_of(wanted, scene.catalog, Ledger(tuple(a for a in ledger.applied if a.id in wanted.reasons)))
+    )
+    found: dict[str, Distribution | None] = {}
+    problems: list[PatchkitError] = []
+    for name in distributions_of(wanted, scene.catalog, ledger):
+        try:
+            found[name] = find_distribution(scene.listing, name, scene.environment)
+        except (EditableInstall, NoRecord, OutsideEnvironment) as error:
+            # Patches that go are not held back by what became of their distribution.
+            found[name] = None
+            problems += [error] if name in needed else []
+        except PatchkitError as error:
+            problems.append(error)
+    raise_all(problems)
+    return found
+
+
+def _order(ledger: Ledger, candidates: Mapping[PatchId, Candidate], wanted: Wanted) -> tuple[PatchId, ...]:
+    places = {id: (candidate.record.place, candidate.record.after) for id, candidate in candidates.items()}
+    if wanted.named is not None:
+        places |= {applied.id: (applied.place, applied.after) for applied in _bystanders(ledger, wanted)}
+    return order_fold(places)
+
+
+def _bystanders(ledger: Ledger, wanted: Wanted) -> Iterable[Applied]:
+    """Applied patches that a command with operands leaves as they are."""
+    named = wanted.named or frozenset()
+    return [applied for applied in ledger.applied if applied.id not in named and applied.id not in wanted.dropped]
+
+
+# ---- the no-op's path -----------------------------------------------------------------------------------------
+
+
+def _settle(start: Decision) -> Decision | None:
+    """The decision when there is nothing to do, else None. Reads the files that the ledger names, parses no diff."""
+    ledger = start.scene.ledger
+    doubtful = any(choice.state is PatchState.NO_VARIANT for choice in start.choices.values())
+    if doubtful or start.wanted.dropped or not _says_the_same(ledger, start):
+        return None
+    names = {candidate.record.distribution for candidate in start.candidates.values()}
+    for record in ledger.records:
+        owner = start.owners.get(record.distribution)
+        changed = owner is None or sha256(owner.record.data) != record.written.sha256
+        if record.distribution in names and changed:
+            return None
+    files = [file for file in ledger.files if start.candidates.keys() & set(file.patches)]
+    observed = observe(start.scene.root, (file.path for file in files))
+    facts = {file.path: Facts(file.path, file.distribution, "", observed[file.path], entry=file) for file in files}
+    if not all(is_in_place(candidate.record, facts) for candidate in start.candidates.values()):
+        return None
+    verdicts = {id: Verdict(id, PatchState.APPLIED, fits=True) for id in start.candidates}
+    return replace(start, verdicts=verdicts, settled=True, facts=facts)
+
+
+def _says_the_same(ledger: Ledger, start: Decision) -> bool:
+    if start.wanted.named is not None:
+        return all(ledger.patch(id) == candidate.record for id, candidate in start.candidates.items())
+    return ledger.applied == tuple(start.candidates[id].record for id in start.order)
+
+
+# ---- the fold -------------------------------------------------------------------------------------------------
+
+
+def _fold(start: Decision, policy: ForeignPolicy, wheels: Sequence[str]) -> Decision:
+    parsed = parse_candidates(start.scene, start.candidates)
+    tried = {
+        id: parse_trials(start.scene, choice)
+        for id, choice in start.choices.items()
+        if choice.state is PatchState.NO_VARIANT
+    }
+    layers, paths = _lay_out(start, parsed)
+    ownership = {
+        name: read_ownership(owner, start.scene.ledger) for name, owner in start.owners.items() if owner is not None
+    }
+    facts = gather_facts(start.scene, paths, ownership, wheels)
+    _refuse_targets(start, parsed, layers, facts, ownership)
+    bases = find_bases(facts, layers, policy)
+    others = observe(start.scene.root, _modules(start).keys() - paths.keys())
+    stacked = stack(layers, bases, {path: observed.content for path, observed in others.items()})
+    return replace(
+        start,
+        candidates=_with_paths(start.candidates, parsed),
+        verdicts={
+            layer.id: assess(start.candidates[layer.id], layer, facts, stacked, start.wanted.dropped)
+            for layer in layers
+            if layer.id in start.candidates
+        },
+        ownership=ownership,
+        layers=layers,
+        facts=facts,
+        bases=bases,
+        stacked=stacked,
+        absent_folders=find_absent_folders(start.scene.root, facts),
+        problems=tuple(_find_stranded(start, stacked)),
+        trials=_try_all(start, tried, ownership),
+    )
+
+
+def _with_paths(candidates: Mapping[PatchId, Candidate], parsed: Parsed) -> dict[PatchId, Candidate]:
+    return {
+        id: replace(candidate, record=replace(candidate.record, paths=parsed.layers[id].paths))
+        for id, candidate in candidates.items()
+    }
+
+
+def _lay_out(start: Decision, parsed: Parsed) -> tuple[tuple[Layer, ...], dict[str, str]]:
+    """The layers in the order of the fold, and the paths they concern with their distribution."""
+    own = {id: start.candidates[id].record.distribution for id in parsed.layers}
+    paths = {path: own[id] for id, layer in parsed.layers.items() for path in layer.paths}
+    entries = start.scene.ledger.files
+    if start.wanted.named is None:
+        paths |= {file.path: file.distribution for file in entries}
+        return tuple(parsed.layers[id] for id in start.order), paths
+    gone = start.wanted.dropped | start.wanted.named
+    paths |= {file.path: file.distribution for file in entries if gone & set(file.patches)}
+    layers = dict(parsed.layers)
+    layers |= _join_bystanders(start, paths)
+    return tuple(layers[id] for id in start.order if id in layers), paths
+
+
+def _join_bystanders(start: Decision, paths: dict[str, str]) -> dict[PatchId, Layer]:
+    """The patches that stay, on the files in ``paths`` that hold them now; ``paths`` grows where a rename demands."""
+    ledger, root = start.scene.ledger, start.scene.root
+    entries = {file.path: file for file in ledger.files}
+    observed = observe(root, entries)
+    whole = {
+        path: file
+        for path, file in entries.items()
+        if is_as_written(Facts(path, file.distribution, "", observed[path], entry=file))
+    }
+    texts: dict[PatchId, Layer] = {}
+    size = -1
+    while size < len(paths):
+        size = len(paths)
+        for applied in _bystanders(ledger, start.wanted):
+            present = [path for path in paths if path in whole and applied.id in whole[path].patches]
+            if present and applied.id not in texts:
+                texts[applied.id] = Layer(
+                    applied.id, parse(read_kept_diff(root, applied), applied.text, str(applied.id))
+                )
+            for diff in texts[applied.id].diffs if present else ():
+                if set(diff.paths) & set(present):
+                    paths.update(dict.fromkeys(diff.paths, applied.distribution))
+    return {
+        id: Layer(
+            id,
+            tuple(
+                diff
+                for diff in layer.diffs
+                if all(path in paths and path in whole and id in whole[path].patches for path in diff.paths)
+            ),
+        )
+        for id, layer in texts.items()
+    }
+
+
+def _modules(start: Decision) -> dict[str, str]:
+    """The files that symbol checks look at."""
+    return {
+        path: candidate.record.distribution
+        for candidate in start.candidates.values()
+        for check in candidate.record.checks
+        if isinstance(check, SymbolCheck)
+        for path in module_paths(check.module)
+    }
+
+
+def _refuse_targets(
+    start: Decision,
+    parsed: Parsed,
+    layers: Sequence[Layer],
+    facts: Mapping[str, Facts],
+    ownership: Mapping[str, Ownership],
+) -> None:
+    """Raise for every target that a patch may not touch. What wanted patches create, others may change."""
+    created = {
+        str(diff.new)
+        for layer in layers
+        for diff in layer.diffs
+        if diff.kind in (EntryKind.CREATE, EntryKind.RENAME) and diff.new is not None
+    }
+    existing = existing_paths(facts)
+    hidden = {path for path, fact in facts.items() if "symbolic link" in fact.observed.obstacle}
+    problems: list[PatchkitError] = []
+    for id, layer in parsed.layers.items():
+        owner = ownership[start.candidates[id].record.distribution]
+        bounds = Bounds(owner.distribution.name, owner.rows, created, owner.folders, existing, hidden)
+        problems += check_targets(layer.diffs, bounds, file=parsed.files[id])
+    raise_all(problems)
+
+
+def _find_stranded(start: Decision, stacked: Stack) -> Iterator[PatchkitError]:
+    """A conflict for each patch that is to stay as it is, and does not fit without what goes or on what comes."""
+    named = sorted(str(id) for id in (start.wanted.named or frozenset()) | start.wanted.dropped)
+    for id, outcome in stacked.result.outcomes.items():
+        if id not in start.candidates and not outcome.fits:
+            words = f"{id} stays applied, and does not fit once {', '.join(named)} is changed: {tell(outcome.files)}"
+            yield Conflict(words, hint=f"revert it too: `patchkit revert {id}`")
+
+
+# ---- variants out of range ------------------------------------------------------------------------------------
+
+
+def _try_all(
+    start: Decision, tried: Mapping[PatchId, tuple[ParsedTrial, ...]], ownership: Mapping[str, Ownership]
+) -> dict[PatchId, tuple[Trial, ...]]:
+    """Each variant of a patch without one for the installed version, against the files alone as they were shipped."""
+    paths = {
+        path: start.choices[id].distribution
+        for id, several in tried.items()
+        for trial in several
+        if trial.layer is not None
+        for path in trial.layer.paths
+    }
+    bases = find_bases(gather_facts(start.scene, paths, ownership, ()), (), ForeignPolicy.REFUSE)
+    base = {path: entry.content for path, entry in bases.items()}
+    return {id: tuple(_try(trial, base) for trial in several) for id, several in tried.items()}
+
+
+def _try(trial: ParsedTrial, base: Tree) -> Trial:
+    if trial.layer is None:
+        return Trial(trial.variant, fits=False, upstream=False)
+    fits = fold(base, [trial.layer]).outcomes[trial.layer.id].fits
+    return Trial(trial.variant, fits, not fits and is_upstream(compare_upstream(base, trial.layer)))

@@ -1,0 +1,101 @@
+"""Examining a decision: what the checks of its patches say, and whether the patched sources compile. Writes nothing."""
+
+from __future__ import annotations
+
+from patchkit.account import Outcomes, action_for
+from patchkit.checks import compile_source, run_python_check
+from patchkit.decision import Decision
+from patchkit.errors import AllChecksSkipped, CheckFailed, DamagedState, PatchkitError, raise_all
+from patchkit.model import Action, Applied, CheckOutcome, CheckResult, PatchId, PythonCheck
+from patchkit.proof import evaluate_symbols, find_failures, find_useless
+from patchkit.scene import Scene
+from patchkit.site import find_version, object_path, read_object
+
+
+def examine(
+    decision: Decision, proved: Outcomes, ran: dict[PatchId, tuple[CheckOutcome, ...]], *, strict: bool
+) -> None:
+    """Run the python checks of what a decision changes, once it is in place; ``ran`` takes their outcomes.
+
+    ``proved`` are the outcomes of the symbol checks. Raises `CheckFailed` for each check that failed, and with
+    ``strict`` `AllChecksSkipped` for each patch that nothing was checked of.
+    """
+    problems: list[PatchkitError] = []
+    for id, candidate in decision.candidates.items():
+        if action_for(decision, id) is Action.NONE:
+            continue
+        ran[id] = run_python_checks(decision.scene, candidate.record)
+        problems += find_failures(candidate.record, ran[id])
+        both = (*proved.get(id, ()), *ran[id])
+        if strict and both and all(check.result is CheckResult.SKIPPED for check in both):
+            words = f"{id}: every check was skipped: {both[0].message}"
+            problems.append(AllChecksSkipped(words, hint="nothing was changed; leave out --strict to accept that"))
+    raise_all(problems)
+
+
+def run_python_checks(scene: Scene, record: Applied) -> tuple[CheckOutcome, ...]:
+    """The outcomes of the python checks of an applied patch, run from the object store: the very bytes on record."""
+    return tuple(
+        run_python_check(
+            check,
+            _find_script(scene, record, check),
+            scene.environment.executable,
+            scene.root,
+            lambda name: find_version(scene.listings, name) is not None,
+        )
+        for check in record.checks
+        if isinstance(check, PythonCheck)
+    )
+
+
+def _find_script(scene: Scene, record: Applied, check: PythonCheck) -> str:
+    """The path of a check's script in the object store, its bytes compared with its name before they are run."""
+    if read_object(scene.root, check.sha256) is None:
+        raise DamagedState(
+            f"{record.id}: the script {check.file} is not in the object store of {scene.root}",
+            hint=f"with the patch folder at hand: `patchkit revert {record.id}`, then `patchkit apply {record.id}`",
+        )
+    return object_path(scene.root, check.sha256)
+
+
+def prove(decision: Decision, *, runs: bool) -> tuple[dict[PatchId, tuple[CheckOutcome, ...]], list[PatchkitError]]:
+    """The symbol checks of every patch that fits, on the fold with it and without it.
+
+    ``runs``: python checks are listed as skipped, for they run only where the patch is in place.
+    """
+    outcomes: dict[PatchId, tuple[CheckOutcome, ...]] = {}
+    problems: list[PatchkitError] = []
+    if decision.stacked is None:
+        return outcomes, problems
+    result = decision.stacked.result
+    for id, verdict in decision.verdicts.items():
+        if not verdict.fits:
+            continue
+        record = decision.candidates[id].record
+        outcomes[id] = evaluate_symbols(record.checks, result.tree)
+        problems += find_failures(record, outcomes[id]) + find_useless(record, result.below(id))
+        if runs:
+            outcomes[id] += tuple(_not_yet(check) for check in record.checks if isinstance(check, PythonCheck))
+    return outcomes, problems
+
+
+def _not_yet(check: PythonCheck) -> CheckOutcome:
+    return CheckOutcome("python", check.name, CheckResult.SKIPPED, "it runs once the patch is applied")
+
+
+def compile_all(decision: Decision) -> list[PatchkitError]:
+    """Patched sources that do not compile for the target interpreter."""
+    assert decision.stacked is not None
+    problems: list[PatchkitError] = []
+    for path, members in decision.stacked.result.members.items():
+        after = decision.stacked.result.tree[path]
+        before = decision.facts[path].content
+        if not path.endswith(".py") or after is None or (before is not None and before.data == after.data):
+            continue
+        words = compile_source(after.data, path, decision.scene.environment)
+        if words:
+            names = ", ".join(map(str, members))
+            problems.append(
+                CheckFailed(f"{names}: {path} would not compile: {words}", hint="nothing was changed; mend the diff")
+            )
+    return problems

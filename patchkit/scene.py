@@ -1,0 +1,147 @@
+"""Where a command works: the environment, the one site root, its ledger, the patch sets at hand. Reads only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, unique
+from typing import TypeVar
+
+from patchkit.catalog import read_catalog
+from patchkit.environment import find_environment, marker_values
+from patchkit.errors import BadManifest, ExitCode, InProgress, PatchkitError, UsageError
+from patchkit.model import Catalog, Environment, Ledger, Notice, PatchId
+from patchkit.site import READER_WAIT_SECONDS, STATE_FOLDER, Listing, State, choose_root, read_state
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that go with every command: which environment, which patch folders."""
+
+    python: str | None = None
+    site_packages: str | None = None
+    patches: tuple[str, ...] = ()
+    bundled: bool = False
+
+
+@unique
+class CatalogNeed(Enum):
+    """What a command does without a patch folder: fail, or warn and go on."""
+
+    REQUIRED = "required"
+    OPTIONAL = "optional"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that was read before anything is decided. ``listings`` are all site roots, the chosen one first."""
+
+    environment: Environment
+    listings: tuple[Listing, ...]
+    state: State
+    catalog: Catalog
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def listing(self) -> Listing:
+        return self.listings[0]
+
+    @property
+    def root(self) -> str:
+        return self.listing.root
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.state.ledger
+
+    def folder_of(self, id: PatchId) -> str:
+        """The folder of the patch set of ``id``, which is at hand."""
+        found = self.catalog.set(id.set)
+        assert found is not None
+        return found.folder
+
+    def holds(self, marker: str) -> bool:
+        """Whether a PEP 508 marker is true in the target environment."""
+        from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
+
+        try:
+            return Marker(marker).evaluate(dict(marker_values(self.environment)))
+        except (UndefinedComparison, UndefinedEnvironmentName) as error:
+            words = f"the marker {marker!r} cannot be evaluated: {error}"
+            raise BadManifest(words, hint="see PEP 508 for what a marker may say") from error
+
+
+def open_catalog(options: Options, need: CatalogNeed) -> tuple[Catalog, tuple[Notice, ...]]:
+    """The patch sets at hand; where a command can do without, what is wrong with them is a warning."""
+    try:
+        return read_catalog(options.patches, bundled=options.bundled, cwd=_current_folder()), ()
+    except PatchkitError as error:
+        if need is CatalogNeed.REQUIRED or error.exit_code is not ExitCode.PATCH_SET:
+            raise
+        return Catalog(), tuple(Notice(single.code, single.message) for single in error.all())
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("the current folder was removed", hint="cd to one that exists") from error
+
+
+def open_scene(
+    options: Options,
+    need: CatalogNeed,
+    *,
+    operands: Sequence[str] = (),
+    allow_interrupted: bool = False,
+    wait: float = READER_WAIT_SECONDS,
+) -> Scene:
+    """Read what a command starts from. Raises what the catalog, the environment and the state folder raise."""
+    environment = find_environment(options.python, options.site_packages, os.environ)
+    catalog, notices = open_catalog(options, need)
+    wanted_sets = {operand.partition("/")[0] for operand in operands}
+    names = [found.distribution for found in catalog.sets if not wanted_sets or found.name in wanted_sets]
+    chosen, others = choose_root(environment, names)
+    strays = [listing.root for listing in others if STATE_FOLDER in listing.entries]
+    notices += tuple(
+        Notice("another-state-folder", f"{root} has patches too; name it with --site-packages to speak of them")
+        for root in strays
+    )
+    state = read_state(chosen.root, allow_interrupted=allow_interrupted, wait=wait)
+    return Scene(environment, (chosen, *others), state, catalog, notices)
+
+
+def reread_state(scene: Scene) -> Scene:
+    """The same scene with the ledger as it is now."""
+    return replace(scene, state=read_state(scene.root, allow_interrupted=True))
+
+
+ATTEMPTS = 5
+
+
+def read_steadily(open_it: Callable[[], Scene], think: Callable[[Scene], T]) -> T:
+    """What ``think`` makes of the scene, if no transaction came between; else read anew, a few times.
+
+    Readers take no lock: what was read while somebody wrote is void, and so is an error that comes of it. Raises
+    `InProgress` when the writing does not end.
+    """
+    for _ in range(ATTEMPTS):
+        scene = open_it()
+        try:
+            result = think(scene)
+        except PatchkitError:
+            if is_unchanged(scene):
+                raise
+            continue
+        if is_unchanged(scene):
+            return result
+    raise InProgress(f"the patches on {scene.root} change faster than they can be read")
+
+
+def is_unchanged(scene: Scene) -> bool:
+    """Whether the ledger is the one that was read, and no transaction has begun since."""
+    now = read_state(scene.root, allow_interrupted=True)
+    return now.data == scene.state.data and now.interrupted == scene.state.interrupted

@@ -1,0 +1,199 @@
+"""The commands, one function each: read, decide, execute, report. This is the Python API that the command line uses.
+
+Every function returns a `Report`. What stands in the way of a patch is in its ``error``, with the exit code; where
+nothing can be said at all (no environment, a broken manifest) a `PatchkitError` is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from patchkit.account import account_for
+from patchkit.catalog import read_set_file
+from patchkit.change import DEFAULTS, ApplyOptions, Progress, change, find_effective, no_progress, report_on
+from patchkit.decision import decide
+from patchkit.errors import ExitCode, NoPatchSets, PatchkitError, raise_all
+from patchkit.examination import prove
+from patchkit.model import Action, Catalog, CheckResult, ForeignPolicy, Notice, Patch, PatchSet, PatchState
+from patchkit.report import PatchReport, Report
+from patchkit.scene import CatalogNeed, Options, Scene, open_catalog, open_scene, read_steadily
+from patchkit.verification import verify_applied
+from patchkit.wanted import (
+    Wanted,
+    check_operands,
+    find_patch,
+    want_apply,
+    want_exactly,
+    want_named,
+    want_nothing,
+    want_revert,
+)
+
+__all__ = [
+    "ApplyOptions",
+    "ForeignPolicy",
+    "Options",
+    "Report",
+    "apply",
+    "check",
+    "list_patches",
+    "recover",
+    "revert",
+    "show_patch",
+    "status",
+    "verify",
+]
+
+
+def list_patches(options: Options) -> Catalog:
+    """The patch sets at hand. Raises `PatchSetError`."""
+    catalog, _ = open_catalog(options, CatalogNeed.REQUIRED)
+    return catalog
+
+
+def show_patch(catalog: Catalog, name: str) -> tuple[Patch, PatchSet, tuple[tuple[str, str], ...]]:
+    """The patch called ``name`` (``SET/PATCH``) with its set and its diffs as (file, text). Raises `UnknownPatch`."""
+    check_operands([name])
+    found = find_patch(catalog, name)
+    patch_set = catalog.set(found.id.set)
+    assert patch_set is not None
+    files = dict.fromkeys(variant.file for variant in found.variants)
+    texts = tuple((file, read_set_file(patch_set.folder, file).decode("utf-8", "backslashreplace")) for file in files)
+    return found, patch_set, texts
+
+
+def check(options: Options, operands: Sequence[str] = ()) -> Report:
+    """Would each patch apply to what is installed? The answer is `ExitCode.NO` when one would not. Writes nothing."""
+    check_operands(operands)
+    return read_steadily(
+        lambda: open_scene(options, CatalogNeed.REQUIRED, operands=operands), lambda scene: _check(scene, operands)
+    )
+
+
+def _check(scene: Scene, operands: Sequence[str]) -> Report:
+    decision = decide(scene, _want(scene, operands, exact=False))
+    checks, problems = prove(decision, runs=True)
+    raise_all([problem for problem in problems if problem.exit_code is ExitCode.PATCH_SET])
+    rows = tuple(_with_verdict(row) for row in account_for(decision, checks))
+    absent = any(row.state is PatchState.NOT_INSTALLED for row in rows)
+    no = problems or any(row.failed for row in rows) or (absent and operands) or not find_effective(decision)
+    return report_on("check", decision, patches=rows, answer=ExitCode.NO if no else ExitCode.DONE)
+
+
+def _with_verdict(row: PatchReport) -> PatchReport:
+    """A patch that fits and whose check fails would be rolled back."""
+    if not any(check.result is CheckResult.FAILED for check in row.checks):
+        return row
+    return replace(row, failed=True, action=Action.NONE, next="")
+
+
+def apply(
+    options: Options, operands: Sequence[str] = (), how: ApplyOptions = DEFAULTS, progress: Progress = no_progress
+) -> Report:
+    """Bring the environment to the wanted state: all of it, or nothing."""
+    check_operands(operands)
+    try:
+        return change(
+            "apply",
+            lambda: open_scene(
+                options,
+                CatalogNeed.REQUIRED,
+                operands=operands,
+                allow_interrupted=not how.dry_run,
+                wait=how.lock_timeout,
+            ),
+            lambda scene: _want(scene, operands, exact=how.exact),
+            how,
+            progress,
+        )
+    except NoPatchSets as error:
+        if not how.allow_empty:
+            raise
+        return Report("apply", notices=(Notice(error.code, error.message),), summary="nothing to apply, as allowed")
+
+
+def _want(scene: Scene, operands: Sequence[str], *, exact: bool) -> Wanted:
+    if operands:
+        return want_named(scene.catalog, scene.ledger, operands)
+    return (want_exactly if exact else want_apply)(scene.catalog, scene.ledger)
+
+
+def revert(
+    options: Options,
+    operands: Sequence[str] = (),
+    how: ApplyOptions = DEFAULTS,
+    progress: Progress = no_progress,
+) -> Report:
+    """Take patches out: those that ``operands`` name, or all where there are none. Files that held them go back."""
+    check_operands(operands)
+    return change(
+        "revert",
+        lambda: open_scene(options, CatalogNeed.OPTIONAL, allow_interrupted=not how.dry_run, wait=how.lock_timeout),
+        lambda scene: want_revert(scene.catalog, scene.ledger, operands) if operands else want_nothing(scene.ledger),
+        replace(how, allow_empty=True),
+        progress,
+    )
+
+
+def verify(options: Options, operands: Sequence[str] = (), *, checks: bool = True) -> Report:
+    """Are the bytes what the ledger says, do they compile, do the checks pass? Where nothing is applied: no."""
+    check_operands(operands)
+    return read_steadily(
+        lambda: open_scene(options, CatalogNeed.OPTIONAL),
+        lambda scene: verify_applied(scene, operands, checks=checks),
+    )
+
+
+def status(options: Options, *, exit_code: bool = False) -> Report:
+    """One row a patch. With ``exit_code`` the answer is `ExitCode.NO` unless everything is as wanted."""
+    return read_steadily(
+        lambda: open_scene(options, CatalogNeed.OPTIONAL, allow_interrupted=True),
+        lambda scene: _status(scene, exit_code=exit_code),
+    )
+
+
+def _status(scene: Scene, *, exit_code: bool) -> Report:
+    decision = decide(scene, want_apply(scene.catalog, scene.ledger))
+    rows = account_for(decision, {})
+    settled = (PatchState.APPLIED, PatchState.UPSTREAMED, PatchState.NOT_NEEDED)
+    passed_over = (PatchState.NOT_APPLICABLE, PatchState.NOT_INSTALLED)
+    good = all(row.state in settled + passed_over for row in rows) and any(row.state in settled for row in rows)
+    notices: tuple[Notice, ...] = ()
+    if scene.state.interrupted:
+        good = False
+        notices = (Notice("interrupted", "a transaction was interrupted here: run `patchkit recover`"),)
+    report = report_on(
+        "status", decision, patches=rows, answer=ExitCode.NO if exit_code and not good else ExitCode.DONE
+    )
+    return replace(report, notices=(*report.notices, *notices))
+
+
+def recover(options: Options, *, lock_timeout: float = 10.0) -> Report:
+    """Undo an interrupted transaction, or finish the clean-up of one that was complete."""
+    from patchkit.transaction import Recovery, locked, needs_sweep
+    from patchkit.transaction import recover as recover_transaction
+
+    scene = open_scene(options, CatalogNeed.OPTIONAL, allow_interrupted=True)
+    found = Recovery.NOTHING
+    error: PatchkitError | None = None
+    if scene.state.interrupted or needs_sweep(Path(scene.root)):
+        try:
+            with locked(Path(scene.root), timeout=lock_timeout) as lock:
+                found = recover_transaction(lock)
+        except PatchkitError as caught:
+            error = caught
+    words = {
+        Recovery.NOTHING: "nothing to recover",
+        Recovery.UNDONE: "undid an interrupted transaction: the files are as they were before it",
+        Recovery.FINISHED: "finished the clean-up of a complete transaction",
+    }
+    return Report(
+        "recover",
+        scene.root,
+        scene.environment.python,
+        notices=scene.notices,
+        error=error,
+        summary=words[found] if error is None else "",
+    )

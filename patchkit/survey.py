@@ -1,0 +1,108 @@
+"""What is known of the files that patches touch: RECORD's rows, the bytes on disk, the ledger's memory. Reads only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from patchkit.bases import Facts
+from patchkit.model import Distribution, Ledger, LedgerFile, LedgerRecord, Observed, RecordRow, sha256
+from patchkit.record import read_record, remove_rows, top_level_folders
+from patchkit.scene import Scene
+from patchkit.site import observe, read_object
+from patchkit.wheel import read_members
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """One distribution by its RECORD installed now: the rows that are not ours, and RECORD without ours."""
+
+    distribution: Distribution
+    rows: Mapping[str, RecordRow]
+    own_rows: tuple[str, ...]
+    record: bytes
+
+    @property
+    def folders(self) -> frozenset[str]:
+        return top_level_folders(self.rows)
+
+
+def read_ownership(distribution: Distribution, ledger: Ledger) -> Ownership:
+    """Parse a RECORD, leaving out the rows that the ledger says are ours."""
+    noted = next((record for record in ledger.records if record.distribution == distribution.name), None)
+    ours = _own_rows(distribution, noted, ledger)
+    data = remove_rows(distribution.record.data, ours) if ours else distribution.record.data
+    return Ownership(distribution, read_record(data, path=distribution.record_path), ours, data)
+
+
+def _own_rows(distribution: Distribution, noted: LedgerRecord | None, ledger: Ledger) -> tuple[str, ...]:
+    """Our rows, if RECORD is still the one we wrote, or at least of the version we wrote it for.
+
+    A new version may ship the very file that a patch created, with the very same row: that one is not ours.
+    """
+    if noted is None:
+        return ()
+    versions = {applied.version for applied in ledger.applied if applied.distribution == distribution.name}
+    untouched = sha256(distribution.record.data) == noted.written.sha256
+    return noted.rows if untouched or versions <= {distribution.version} else ()
+
+
+def gather_facts(
+    scene: Scene,
+    paths: Mapping[str, str],
+    owners: Mapping[str, Ownership],
+    wheels: Sequence[str],
+) -> dict[str, Facts]:
+    """The facts on each of ``paths`` (path to the distribution that it belongs to)."""
+    entries = {file.path: file for file in scene.ledger.files}
+    observed = observe(scene.root, paths)
+    supplied = _read_wheels(paths, owners, wheels)
+    return {
+        path: _state_facts(scene, observed[path], name, owners.get(name), entries.get(path), supplied.get(path))
+        for path, name in paths.items()
+    }
+
+
+def _state_facts(
+    scene: Scene,
+    observed: Observed,
+    name: str,
+    owner: Ownership | None,
+    entry: LedgerFile | None,
+    supplied: bytes | None,
+) -> Facts:
+    saved = read_object(scene.root, entry.base.sha256) if entry is not None and entry.base is not None else None
+    return Facts(
+        path=observed.path,
+        distribution=name,
+        version=owner.distribution.version if owner is not None else "",
+        observed=observed,
+        row=owner.rows.get(observed.path) if owner is not None else None,
+        entry=entry,
+        saved=saved,
+        supplied=supplied,
+    )
+
+
+def _read_wheels(paths: Mapping[str, str], owners: Mapping[str, Ownership], wheels: Sequence[str]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    if wheels:
+        for name, owner in owners.items():
+            found |= read_members(wheels, owner.distribution, [path for path, of in paths.items() if of == name])
+    return found
+
+
+def find_absent_folders(root: str, paths: Iterable[str]) -> frozenset[str]:
+    """The folders that ``paths`` need and that are not there, each with its absent parents."""
+    absent: set[str] = set()
+    for path in paths:
+        folder = os.path.dirname(path)
+        while folder and folder not in absent and not os.path.isdir(os.path.join(root, folder)):
+            absent.add(folder)
+            folder = os.path.dirname(folder)
+    return frozenset(absent)
+
+
+def existing_paths(facts: Mapping[str, Facts]) -> Collection[str]:
+    return {path for path, fact in facts.items() if fact.content is not None or fact.observed.link is not None}
