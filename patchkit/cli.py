@@ -3,154 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
-import shlex
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NoReturn, TextIO, TypeVar
+from typing import Any, NoReturn, TextIO
 
 import click
 
 from patchkit import __version__, service, text
-from patchkit.change import ApplyOptions
 from patchkit.errors import Aborted, Bug, ExitCode, PatchkitError, UsageError
-from patchkit.model import ForeignPolicy
+from patchkit.options import APPLY, CHANGE, COLORS, COMMON, LOCK_TIMEOUT, Output, split, to_how, with_options
 from patchkit.report import Report, to_document, to_listing, to_showing
-from patchkit.scene import Options
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """How a command speaks."""
-
-    json: bool = False
-    quiet: bool = False
-    verbose: bool = False
-    color: bool | None = None
-    again: str = ""
-
-
-_COLOR = {"auto": None, "always": True, "never": False}
-
-_COMMON = (
-    click.option("--python", metavar="PATH", envvar="PATCHKIT_PYTHON", help="The interpreter of the environment."),
-    click.option(
-        "--site-packages", metavar="DIR", envvar="PATCHKIT_SITE_PACKAGES", help="One site root, by its folder."
-    ),
-    click.option(
-        "--patches",
-        metavar="DIR",
-        multiple=True,
-        type=click.Path(readable=False),
-        envvar="PATCHKIT_PATCHES",
-        help="A patch folder; repeatable.",
-    ),
-    click.option("--bundled", is_flag=True, envvar="PATCHKIT_BUNDLED", help="The patch sets that come with patchkit."),
-    click.option("--json", "as_json", is_flag=True, envvar="PATCHKIT_JSON", help="One JSON document."),
-    click.option("--quiet", "-q", is_flag=True, envvar="PATCHKIT_QUIET", help="Say only what is wrong."),
-    click.option(
-        "--verbose", "-v", is_flag=True, envvar="PATCHKIT_VERBOSE", help="Files, hunks and passed checks too."
-    ),
-    click.option(
-        "--color",
-        type=click.Choice(tuple(_COLOR)),
-        default="auto",
-        envvar="PATCHKIT_COLOR",
-        help="Colours in the output.",
-    ),
-)
-
-
-def _require_finite(context: click.Context, option: click.Parameter, value: float) -> float:
-    if not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a number of seconds")
-    return value
-
-
-_LOCK_TIMEOUT = click.option(
-    "--lock-timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    callback=_require_finite,
-    default=10.0,
-    show_default=True,
-    help="How long to wait for another patchkit.",
-)
-
-_CHANGE = (
-    click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
-    click.option("--diff", is_flag=True, help="Show the change as a diff."),
-    click.option("--accept-modified", is_flag=True, help="Take foreign files as they are as the base."),
-    click.option("--discard-edits", is_flag=True, help="Replace foreign files; their bytes are kept."),
-    click.option(
-        "--wheel",
-        metavar="FILE",
-        multiple=True,
-        type=click.Path(readable=False),
-        help="A wheel with the shipped bytes.",
-    ),
-    _LOCK_TIMEOUT,
-)
-
-_APPLY = (
-    click.option("--exact", is_flag=True, help="Revert what is applied and not declared."),
-    click.option("--strict", is_flag=True, help="Missing distributions and wholly skipped checks are failures."),
-    click.option("--skip-unmatched", is_flag=True, help="Go on without patches that have no variant here."),
-    click.option("--allow-empty", is_flag=True, help="Nothing to apply is no failure."),
-    click.option("--no-checks", is_flag=True, help="Run no checks."),
-)
-
-
-def _with(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
-    """Add ``options`` to a command, in the order in which its help lists them."""
-
-    def add(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
-
-def _split(keys: dict[str, Any]) -> tuple[Options, Output]:
-    """Take the options that go with every command out of ``keys``."""
-    options = Options(
-        python=keys.pop("python"),
-        site_packages=keys.pop("site_packages"),
-        patches=keys.pop("patches"),
-        bundled=keys.pop("bundled"),
-    )
-    output = Output(
-        keys.pop("as_json"), keys.pop("quiet"), keys.pop("verbose"), _COLOR[keys.pop("color")], _say_again(options)
-    )
-    return options, output
-
-
-def _say_again(options: Options) -> str:
-    """The options that were typed to say which environment and patches are meant; variables go on by themselves."""
-    context = click.get_current_context()
-    typed = {
-        key for key in context.params if context.get_parameter_source(key) is click.core.ParameterSource.COMMANDLINE
-    }
-    words: list[str] = []
-    words += ["--python", options.python] if options.python is not None and "python" in typed else []
-    words += (
-        ["--site-packages", options.site_packages]
-        if options.site_packages is not None and "site_packages" in typed
-        else []
-    )
-    words += [word for folder in options.patches for word in ("--patches", folder)] if "patches" in typed else []
-    words += ["--bundled"] if options.bundled and "bundled" in typed else []
-    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 @click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -163,10 +32,10 @@ def cli() -> None:
 
 
 @cli.command("list")
-@_with(_COMMON)
+@with_options(COMMON)
 def list_(**keys: Any) -> int:
     """List the patch sets at hand, their patches and ranges."""
-    options, output = _split(keys)
+    options, output = split(keys)
     catalog = service.list_patches(options)
     if output.json:
         return _print_json(to_listing(catalog))
@@ -175,10 +44,10 @@ def list_(**keys: Any) -> int:
 
 @cli.command()
 @click.argument("patch", metavar="SET/PATCH")
-@_with(_COMMON)
+@with_options(COMMON)
 def show(patch: str, **keys: Any) -> int:
     """Show one patch with its diffs, origin and checks."""
-    options, output = _split(keys)
+    options, output = split(keys)
     catalog = service.list_patches(options)
     found, patch_set, diffs = service.show_patch(catalog, patch)
     if output.json:
@@ -188,22 +57,22 @@ def show(patch: str, **keys: Any) -> int:
 
 @cli.command()
 @click.argument("operands", metavar="[X]...", nargs=-1)
-@_with(_COMMON)
+@with_options(COMMON)
 def check(operands: tuple[str, ...], **keys: Any) -> int:
     """Would each patch apply to what is installed? Writes nothing."""
-    options, output = _split(keys)
+    options, output = split(keys)
     return _tell(service.check(options, operands), output)
 
 
 @cli.command()
 @click.argument("operands", metavar="[X]...", nargs=-1)
-@_with(_APPLY)
-@_with(_CHANGE)
-@_with(_COMMON)
+@with_options(APPLY)
+@with_options(CHANGE)
+@with_options(COMMON)
 def apply(operands: tuple[str, ...], **keys: Any) -> int:
     """Apply what is declared, or X on top of what is applied; all of it or nothing."""
-    options, output = _split(keys)
-    how = _to_how(keys)
+    options, output = split(keys)
+    how = to_how(keys)
     if how.exact and operands:
         raise UsageError("--exact speaks of the declared list and takes no X", hint="leave out X, or --exact")
     with _Progress(output) as progress:
@@ -214,51 +83,43 @@ def apply(operands: tuple[str, ...], **keys: Any) -> int:
 @cli.command()
 @click.argument("operands", metavar="[X]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Revert every patch.")
-@_with(_CHANGE)
-@_with(_COMMON)
+@with_options(CHANGE)
+@with_options(COMMON)
 def revert(operands: tuple[str, ...], everything: bool, **keys: Any) -> int:
     """Take X out again, or --all: files go back to the shipped bytes, with what stays applied."""
-    options, output = _split(keys)
+    options, output = split(keys)
     if everything == bool(operands):
         raise UsageError("name what to revert: X, or --all", hint="`patchkit status` shows what is applied")
     with _Progress(output) as progress:
-        report = service.revert(options, operands, _to_how(keys), progress.advance)
+        report = service.revert(options, operands, to_how(keys), progress.advance)
     return _tell(report, output)
-
-
-def _to_how(keys: dict[str, Any]) -> ApplyOptions:
-    accept, discard = keys.pop("accept_modified"), keys.pop("discard_edits")
-    if accept and discard:
-        raise UsageError("--accept-modified and --discard-edits contradict each other", hint="give one of them")
-    foreign = ForeignPolicy.ACCEPT if accept else ForeignPolicy.DISCARD if discard else ForeignPolicy.REFUSE
-    return ApplyOptions(foreign=foreign, checks=not keys.pop("no_checks", False), wheels=keys.pop("wheel"), **keys)
 
 
 @cli.command()
 @click.argument("operands", metavar="[X]...", nargs=-1)
 @click.option("--no-checks", is_flag=True, help="Run no checks.")
-@_with(_COMMON)
+@with_options(COMMON)
 def verify(operands: tuple[str, ...], no_checks: bool, **keys: Any) -> int:
     """Are the bytes what the ledger says, do they compile, do the checks pass?"""
-    options, output = _split(keys)
+    options, output = split(keys)
     return _tell(service.verify(options, operands, checks=not no_checks), output)
 
 
 @cli.command()
 @click.option("--exit-code", is_flag=True, help="Exit 1 unless all is as wanted.")
-@_with(_COMMON)
+@with_options(COMMON)
 def status(exit_code: bool, **keys: Any) -> int:
     """One table: each patch, its variant, its state."""
-    options, output = _split(keys)
+    options, output = split(keys)
     return _tell(service.status(options, exit_code=exit_code), output)
 
 
 @cli.command()
-@_LOCK_TIMEOUT
-@_with(_COMMON)
+@LOCK_TIMEOUT
+@with_options(COMMON)
 def recover(lock_timeout: float, **keys: Any) -> int:
     """Undo an interrupted transaction, or finish its clean-up."""
-    options, output = _split(keys)
+    options, output = split(keys)
     return _tell(service.recover(options, lock_timeout=lock_timeout), output)
 
 
@@ -360,7 +221,7 @@ def _read_wish(arguments: Sequence[str], environ: Mapping[str, str]) -> _Wish:
         command=next((word for word in arguments if word in cli.commands), None),
         json=is_wished(["--json"], "PATCHKIT_JSON"),
         verbose=is_wished(["--verbose", "-v"], "PATCHKIT_VERBOSE"),
-        color=_COLOR.get((colors or [environ.get("PATCHKIT_COLOR", "")])[-1]),
+        color=COLORS.get((colors or [environ.get("PATCHKIT_COLOR", "")])[-1]),
     )
 
 

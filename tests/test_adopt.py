@@ -7,6 +7,7 @@ import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -18,6 +19,7 @@ from stages import (
     LINES,
     MOD,
     SHIPPED,
+    TOOL,
     Stage,
     edit,
     make_diff,
@@ -496,3 +498,85 @@ def test_a_distribution_without_record_is_refused(two: Stage) -> None:
     two.record.unlink()
     said = two.json("apply", exit_code=4)
     assert said["error"]["code"] == "no-record" and "pip or uv" in said["error"]["hint"]
+
+
+# ---- any sequence of edits, reinstalls and commands ---------------------------------------------------------------
+
+COMMANDS = (["apply"], ["apply"], ["apply", "X"], ["apply", "--exact"], ["revert", "X"], ["revert", "--all"])
+ANSWERS = (["status"], ["verify"], ["check"])
+WAYS: tuple[list[str], ...] = ([], [], ["--accept-modified"], ["--discard-edits"], ["--dry-run"])
+
+
+def make_diffs() -> dict[str, bytes]:
+    """Patches that lie on each other, on lines of their own, that create a file, that change a mode."""
+    lower, made = with_line(20, b"line_20 = 'lower'\n"), b"made = 1\nmade = 2\nmade = 3\n"
+    return {
+        "lower": edit(20, b"line_20 = 'lower'\n"),
+        "upper": edit(20, b"line_20 = 'upper'\n", lower),
+        "low": edit(5, FIVE),
+        "made": make_diff({}, {MADE: made}),
+        "more": make_diff({MADE: made}, {MADE: with_line(2, b"made = 'two'\n", made)}),
+        "mode": f"diff --git a/{TOOL} b/{TOOL}\nold mode 100644\nnew mode 100755\n".encode(),
+    }
+
+
+def disturb(stage: Stage, random: Random, diffs: list[bytes], wheels: list[Path]) -> None:
+    """One thing that happens to an environment without patchkit."""
+    path = stage.site / random.choice((MOD, DATA, MADE, TOOL))
+    match random.choice(("edit", "edit", "remove", "reinstall", "by hand")):
+        case "edit" if path.exists():
+            path.write_bytes(path.read_bytes() + b"edit_%d = 1\n" % random.randrange(1000))
+        case "remove":
+            path.unlink(missing_ok=True)
+        case "reinstall":
+            stage.reinstall(random.choice(wheels))
+        case "by hand":
+            options = ("--no-backup-if-mismatch", "-N", "-r", "-", "-f", "-s")
+            worlds.run("patch", "-p1", *options, cwd=stage.site, input=random.choice(diffs))
+            for left_over in stage.site.rglob("*.orig"):
+                left_over.unlink()
+        case _:
+            pass
+
+
+def edits(stage: Stage) -> dict[str, bytes]:
+    """The files that hold somebody's edit."""
+    files = {path: stage.site / path for path in (MOD, DATA, MADE, TOOL)}
+    found = {path: file.read_bytes() for path, file in files.items() if file.exists()}
+    return {path: data for path, data in found.items() if b"edit_" in data}
+
+
+def assert_no_edit_is_lost(stage: Stage, before: dict[str, bytes]) -> None:
+    now = edits(stage)
+    for path, data in before.items():
+        marks = {line for line in data.splitlines() if line.startswith(b"edit_")}
+        in_place = marks <= set(now.get(path, b"").splitlines())
+        assert in_place or kept_object(stage, data).read_bytes() == data
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_sequence_of_edits_and_commands_loses_an_edit_or_changes_anything_in_vain(
+    stage: Stage, tmp_path: Path, seed: int
+) -> None:
+    random = Random(seed)
+    diffs = make_diffs()
+    stage.add("alpha", *(patch(name, diff, default=name != "low") for name, diff in diffs.items()))
+    newer = SHIPPED | {MOD: b"# newer\n" + PRISTINE, MADE: b"made = 1\nmade = 2\nmade = 3\n"}
+    wheels = [sample_wheel(tmp_path / "wheels"), sample_wheel(tmp_path / "wheels", "1.3", newer)]
+    for _ in range(30):
+        if random.random() < 0.5:
+            disturb(stage, random, [*diffs.values()], wheels)
+        writes = random.random() < 0.7
+        words = [*random.choice(COMMANDS if writes else ANSWERS), *(random.choice(WAYS) if writes else [])]
+        words = [f"alpha/{random.choice([*diffs])}" if word == "X" else word for word in words]
+        before, edited = stage.tree(), edits(stage)
+        said = stage.run(*words, "--json")
+        assert said.exit_code in (0, 1, 4, 5), said
+        if said.exit_code or not writes or "--dry-run" in words:
+            assert stage.tree() == before, words
+            continue
+        assert_no_edit_is_lost(stage, edited)
+        after = stage.tree()
+        again = stage.json(*(word for word in words if word not in ("--accept-modified", "--discard-edits")))
+        assert {row["action"] for row in again["patches"]} <= {"none"}, words
+        assert stage.tree() == after, words

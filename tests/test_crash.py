@@ -173,13 +173,17 @@ def recover_on(root: Path, disk: Disk) -> Recovery:
         return recover(lock)
 
 
+# What the other power cuts find is open for several deeds on end: every second or third meets it.
+STEPS = {Fate.POWER: 3, Fate.POWER_STATE: 2, Fate.POWER_TARGETS: 2}
+
+
 @pytest.mark.parametrize("fate", Fate)
 def test_an_end_at_any_deed_leaves_all_or_nothing(scenario: Scenario, root: Path, fate: Fate) -> None:
-    for _ in ends(scenario, root, fate):
+    for _ in ends(scenario, root, fate, step=STEPS.get(fate, 1)):
         scenario.assert_whole(root, recover_on(root, QuickDisk()))
 
 
-@pytest.mark.parametrize(("fate", "step"), [(Fate.KILLED, 8), (Fate.TORN, 20), (Fate.POWER_ALL, 11)])
+@pytest.mark.parametrize(("fate", "step"), [(Fate.KILLED, 10), (Fate.TORN, 25), (Fate.POWER_ALL, 15)])
 def test_an_end_in_the_middle_of_a_recovery_leaves_all_or_nothing(
     scenario: Scenario, root: Path, fate: Fate, step: int
 ) -> None:
@@ -205,10 +209,10 @@ def test_what_is_done_is_on_the_disk(scenario: Scenario, root: Path, fate: Fate)
     assert targets(tree(root)) == targets(scenario.after)
 
 
-@pytest.mark.parametrize("forever", [False, True])
-def test_an_error_at_any_deed_leaves_all_or_nothing(scenario: Scenario, root: Path, forever: bool) -> None:
+@pytest.mark.parametrize(("forever", "step"), [(False, 1), (True, 3)])
+def test_an_error_at_any_deed_leaves_all_or_nothing(scenario: Scenario, root: Path, forever: bool, step: int) -> None:
     told = set()
-    for bad in range(1, len(scenario.deeds) + 1):
+    for bad in range(1, len(scenario.deeds) + 1, step):
         error = fail_at(scenario, root, FailingDisk(bad, forever=forever))
         told.add(type(error))
         if isinstance(error, (NotWritable, RolledBack)):

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("world", "catalog interpreter environment site wheel checks"),
     ("world", "disk store targets preflight transaction"),
     ("use", "scene survey candidates decision account outcome verification examination change service"),
-    ("people", "text cli __main__"),
+    ("people", "text options cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
 ORDER = [*dict.fromkeys(layer for layer, _ in LAYERS)]
@@ -39,7 +39,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "tomli": ("manifest",),
     "unidiff": ("diff",),
     "importlib.metadata": ("site",),
-    "click": ("text", "cli"),
+    "click": ("text", "options", "cli"),
     "subprocess": ("environment", "checks"),
     "tempfile": (),
     "shutil": ("environment", "text", "cli"),
