@@ -95,7 +95,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     ),
     "a link and a file behind it": (
         b"diff --git a/some_dist/l b/some_dist/l\nnew file mode 120000\n--- /dev/null\n+++ b/some_dist/l\n"
-        b"@@ -0,0 +1 @@\n+/tmp\n\\ No newline at end of file\n" + creation_of("some_dist/l/evil.py"),
+        b"@@ -0,0 +1 @@\n+/var\n\\ No newline at end of file\n" + creation_of("some_dist/l/evil.py"),
         "symbolic link",
     ),
     "a submodule": (
