@@ -5,7 +5,6 @@ Finding one distribution lists one directory and opens no other distribution's m
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -310,11 +309,18 @@ def _read_ledger_file(folder: str) -> tuple[Ledger, bytes | None]:
 
 
 def _is_held(lock: str) -> bool:
-    """Whether a writer holds the lock: a shared lock cannot be had, without writing anything."""
+    """Whether a writer holds the lock: a shared lock cannot be had, without writing anything.
+
+    A lock that may not be looked at counts as held.
+    """
+    import fcntl  # here, for other systems lack it and are to be told so in words
+
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
+    except PermissionError:
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -28,7 +28,7 @@ from stages import (
     sample_wheel,
     with_line,
 )
-from worlds import clean_environment
+from worlds import clean_environment, git
 
 PRISTINE = b"".join(LINES)
 MADE = "some_dist/made.py"
@@ -94,7 +94,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(stage: Stage) -> N
     put(stage.folder / "copy" / MOD, PRISTINE)
     record = stage.record.relative_to(stage.site)
     put(stage.folder / "copy" / record, stage.record.read_bytes())
-    subprocess.run(["git", "apply", "-"], input=said["diff"].encode(), cwd=stage.folder / "copy", check=True)
+    git("apply", "-", cwd=stage.folder / "copy", input=said["diff"]).expect()
     stage.run("apply").expect()
     for path in (MOD, MADE, str(record)):
         assert (stage.folder / "copy" / path).read_bytes() == stage.read(path)
@@ -206,6 +206,18 @@ def test_where_the_patch_fits_forward_it_is_pending_whatever_else_is_there(stage
     assert stage.states("check") == {"alpha/insert": "pending"}
     stage.run("apply").expect()
     assert stage.read(BLOCKS) == head + inserted + b"".join(BLOCK) * 2 + inserted
+
+
+def test_while_one_hunk_fits_forward_nothing_is_upstreamed_though_every_text_is_there(stage: Stage) -> None:
+    inserted = b"".join((*BLOCK[:4], b"new = 0\n", *BLOCK[4:]))
+    head = b"import sys\n\n"
+    diff = make_diff({BLOCKS: SHIPPED[BLOCKS]}, {BLOCKS: head + inserted + b"".join(BLOCK) * 3})
+    stage.add("alpha", patch("both", diff + edit(5, FIVE)))
+    stage.ship(BLOCKS, head + b"".join(BLOCK) * 3 + inserted)
+    stage.ship(MOD, LOW)
+    before = stage.tree()
+    assert stage.json("apply", exit_code=5)["patches"][0]["state"] == "conflict"
+    assert stage.tree() == before
 
 
 def test_a_text_that_is_there_at_two_places_is_not_taken_for_upstream(stage: Stage) -> None:
@@ -643,6 +655,11 @@ def test_a_python_check_that_is_killed_says_by_which_signal(stage: Stage) -> Non
 
 def is_alive(pid: int) -> bool:
     """Whether a process runs; one that has ended and waits to be reaped does not."""
+    if Path("/proc/self").exists():  # Linux, where a small image may have no ps
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
     said = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return bool(said.strip()) and not said.strip().startswith("Z")
 

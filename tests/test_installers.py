@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -793,7 +794,7 @@ def read_only_words(root: Path) -> tuple[str, ...]:
     """What to put before a command so that ``root`` is a read-only file system for it; nothing where that cannot be."""
     words = ("unshare", "--mount", *["--map-root-user"] * (os.geteuid() != 0), "sh", "-c", READ_ONLY, str(root))
     try:
-        possible = subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
+        possible = subprocess.run([*words, sys.executable, "-c", ""], capture_output=True, check=False).returncode == 0
     except FileNotFoundError:  # macOS
         return ()
     return words if possible else ()
