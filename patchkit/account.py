@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from patchkit.applied import Applied
 from patchkit.bases import classify
 from patchkit.choices import Choice
 from patchkit.decision import Decision, Trial
 from patchkit.errors import NotInstalled, NoVariant, PatchkitError
 from patchkit.fold import FileOutcome
-from patchkit.model import Action, Applied, CheckOutcome, FileState, PatchId, PatchState, Variant
+from patchkit.installed import FileState
+from patchkit.model import Action, CheckOutcome, PatchState
+from patchkit.patchset import PatchId, Variant
 from patchkit.report import FileReport, PatchReport
 
 Outcomes = Mapping[PatchId, tuple[CheckOutcome, ...]]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from patchkit.applied import Applied, BaseOrigin
 from patchkit.bases import Base, Facts, is_as_written
 from patchkit.choices import Candidate
 from patchkit.errors import Conflict, ForeignFile, PatchkitError
 from patchkit.fold import FileOutcome, Fold, Layer, Tree, compare_upstream, fold, is_upstream
-from patchkit.model import Applied, BaseOrigin, CheckResult, DiffText, HunkResult, PatchId, PatchState
+from patchkit.model import CheckResult, DiffText, HunkResult, PatchState
+from patchkit.patchset import PatchId
 from patchkit.proof import evaluate_symbols
 
 

@@ -9,19 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from patchkit.applied import BaseOrigin, LedgerFile
 from patchkit.errors import Conflict, ForeignFile, NoPristineBytes, PatchkitError
 from patchkit.fold import Layer, Tree, fold, reverse
-from patchkit.model import (
-    BaseOrigin,
-    Content,
-    FileState,
-    ForeignPolicy,
-    LedgerFile,
-    Observed,
-    PatchId,
-    RecordRow,
-    sha256,
-)
+from patchkit.installed import Content, FileState, Observed, RecordRow, sha256
+from patchkit.model import ForeignPolicy
+from patchkit.patchset import PatchId
 
 
 @dataclass(frozen=True, slots=True)

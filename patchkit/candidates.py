@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from patchkit.applied import Applied
 from patchkit.catalog import read_set_file
 from patchkit.choices import Candidate, Choice, checks_for
 from patchkit.errors import DamagedState, PatchkitError, raise_all
 from patchkit.fold import Layer
-from patchkit.model import (
-    Applied,
-    Check,
-    DiffText,
-    FileDiff,
-    Patch,
-    PatchId,
-    PythonCheck,
-    SymbolCheck,
-    Variant,
-    sha256,
-)
+from patchkit.installed import sha256
+from patchkit.model import DiffText, FileDiff
+from patchkit.patchset import Check, Patch, PatchId, PythonCheck, SymbolCheck, Variant
 from patchkit.scene import Scene
 from patchkit.site import read_object
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from patchkit.errors import BadManifest, DiffTooLarge, DuplicateSet, NoPatchSets, PatchkitError, raise_all
 from patchkit.manifest import file_sets, read_manifest, read_patchkit_toml, read_pyproject
-from patchkit.model import Catalog, Declaration, PatchSet, Project, PythonCheck
+from patchkit.patchset import Catalog, Declaration, PatchSet, Project, PythonCheck
 
 MANIFEST = "patchset.toml"
 DEFAULT_FOLDER = "patches"

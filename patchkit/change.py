@@ -12,21 +12,14 @@ from functools import partial
 from pathlib import Path
 
 from patchkit.account import Outcomes, account_for, explain_absence
+from patchkit.applied import BaseOrigin
 from patchkit.decision import Decision, decide
 from patchkit.errors import Bug, NothingApplicable, PatchkitError, Several
 from patchkit.examination import compile_all, examine, prove
-from patchkit.model import (
-    Action,
-    BaseOrigin,
-    CheckOutcome,
-    ForeignPolicy,
-    Notice,
-    PatchId,
-    PatchState,
-    Plan,
-    sha256,
-)
+from patchkit.installed import sha256
+from patchkit.model import Action, CheckOutcome, ForeignPolicy, Notice, PatchState, Plan
 from patchkit.outcome import outcome_of
+from patchkit.patchset import PatchId
 from patchkit.plan import make_plan
 from patchkit.report import Report
 from patchkit.scene import Scene, read_steadily, reread_state

@@ -16,7 +16,9 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
-from patchkit.model import CheckOutcome, CheckResult, Environment, PythonCheck
+from patchkit.installed import Environment
+from patchkit.model import CheckOutcome, CheckResult
+from patchkit.patchset import PythonCheck
 
 SKIPPED = 77
 SHOWN_LINES = 12

@@ -9,21 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from patchkit.applied import Applied, Ledger, Reason
 from patchkit.errors import ConstraintFails, PatchkitError
-from patchkit.model import (
-    Applied,
-    Catalog,
-    Check,
-    Constraint,
-    Distribution,
-    Ledger,
-    NotNeeded,
-    Patch,
-    PatchId,
-    PatchState,
-    Reason,
-    Variant,
-)
+from patchkit.installed import Distribution
+from patchkit.model import PatchState
+from patchkit.patchset import Catalog, Check, Constraint, NotNeeded, Patch, PatchId, Variant
 from patchkit.versions import contains, variant_for
 from patchkit.wanted import Wanted
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from patchkit.applied import Applied, Ledger
 from patchkit.assess import Stack, Verdict, assess, is_in_place, stack, tell
 from patchkit.bases import Base, Facts, find_bases, is_as_written
 from patchkit.bounds import Bounds, check_targets
@@ -24,18 +25,9 @@ from patchkit.candidates import (
 from patchkit.choices import Candidate, Choice, choose, constraints_of, distributions_of
 from patchkit.errors import Conflict, EditableInstall, NoRecord, OutsideEnvironment, PatchkitError, raise_all
 from patchkit.fold import Layer, Tree, compare_upstream, fold, is_upstream
-from patchkit.model import (
-    Applied,
-    Distribution,
-    EntryKind,
-    ForeignPolicy,
-    Ledger,
-    PatchId,
-    PatchState,
-    SymbolCheck,
-    Variant,
-    sha256,
-)
+from patchkit.installed import Distribution, sha256
+from patchkit.model import EntryKind, ForeignPolicy, PatchState
+from patchkit.patchset import PatchId, SymbolCheck, Variant
 from patchkit.scene import Scene
 from patchkit.site import find_distribution, find_version, observe
 from patchkit.survey import Ownership, existing_paths, find_absent_folders, gather_facts, read_ownership

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from patchkit.model import Content
+from patchkit.installed import Content
 
 SYNC_ALL = 16
 """From so many files on, one sync(2) is cheaper than an fsync(2) each: on ext4 with 8 kB files 0.6 ms against 2.8 ms

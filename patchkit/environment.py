@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 
 from patchkit.errors import NoEnvironment, UnsupportedSystem
-from patchkit.model import Environment
+from patchkit.installed import Environment
 
 ANSWER_SECONDS = 60.0
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from patchkit.account import Outcomes, action_for
+from patchkit.applied import Applied
 from patchkit.checks import compile_source, run_python_check
 from patchkit.decision import Decision
 from patchkit.errors import AllChecksSkipped, CheckFailed, DamagedState, PatchkitError, raise_all
-from patchkit.model import Action, Applied, CheckOutcome, CheckResult, PatchId, PythonCheck
+from patchkit.model import Action, CheckOutcome, CheckResult
+from patchkit.patchset import PatchId, PythonCheck
 from patchkit.proof import evaluate_symbols, find_failures, find_useless
 from patchkit.scene import Scene
 from patchkit.site import find_version, object_path, read_object

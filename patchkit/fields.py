@@ -9,7 +9,7 @@ import re
 from itertools import combinations
 
 from patchkit.errors import BadManifest
-from patchkit.model import Constraint, PatchId
+from patchkit.patchset import Constraint, PatchId
 from patchkit.tables import Table
 from patchkit.versions import common_version, normalised, specifier_trouble
 

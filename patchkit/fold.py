@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from patchkit.hunks import Shift, apply_hunks, find_upstream
-from patchkit.model import Content, EntryKind, FileDiff, HunkOutcome, HunkResult, PatchId
+from patchkit.installed import Content
+from patchkit.model import EntryKind, FileDiff, HunkOutcome, HunkResult
+from patchkit.patchset import PatchId
 
 Tree = Mapping[str, Content | None]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patchkit.errors import DamagedState, NewerFormat
-from patchkit.model import Stamp
+from patchkit.installed import Stamp
 
 FORMAT = 1
 

@@ -10,23 +10,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from patchkit.applied import Applied, BaseOrigin, Kept, Ledger, LedgerFile, LedgerRecord, Reason
 from patchkit.errors import DamagedState, NewerFormat
-from patchkit.model import (
-    Applied,
-    BaseOrigin,
-    Check,
-    DiffText,
-    Kept,
-    Ledger,
-    LedgerFile,
-    LedgerRecord,
-    PatchId,
-    Provenance,
-    PythonCheck,
-    Reason,
-    Stamp,
-    SymbolCheck,
-)
+from patchkit.installed import Stamp
+from patchkit.model import DiffText
+from patchkit.patchset import Check, PatchId, Provenance, PythonCheck, SymbolCheck
 
 FORMAT = 1
 

@@ -28,7 +28,7 @@ from patchkit.fields import (
     read_versions,
     refuse_overlaps,
 )
-from patchkit.model import (
+from patchkit.patchset import (
     Check,
     Constraint,
     Declaration,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from patchkit.applied import Applied
 from patchkit.decision import Decision
-from patchkit.model import Applied
 from patchkit.plan import Outcome, RecordNow
 
 

@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from patchkit.applied import Applied, Kept, Ledger, LedgerFile, LedgerRecord
 from patchkit.bases import Base, Facts
 from patchkit.fold import Tree
+from patchkit.installed import Content, Observed, Stamp, sha256
 from patchkit.ledger import write_ledger
-from patchkit.model import (
-    Applied,
-    Content,
-    FileChange,
-    Kept,
-    Ledger,
-    LedgerFile,
-    LedgerRecord,
-    Observed,
-    PatchId,
-    Plan,
-    PythonCheck,
-    Stamp,
-    sha256,
-)
+from patchkit.model import FileChange, Plan
+from patchkit.patchset import PatchId, PythonCheck
 from patchkit.record import append_rows, make_row, row_path
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from patchkit.applied import Applied
 from patchkit.errors import CheckFailed, PatchkitError, UselessCheck
 from patchkit.fold import Tree
-from patchkit.model import Applied, Check, CheckOutcome, CheckResult, SymbolCheck
+from patchkit.model import CheckOutcome, CheckResult
+from patchkit.patchset import Check, SymbolCheck
 from patchkit.symbols import evaluate, module_paths
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from patchkit.errors import NoRecord
-from patchkit.model import Digest, RecordRow
+from patchkit.installed import Digest, RecordRow
 
 _REINSTALL = "reinstall the distribution with pip or uv, which write a RECORD"
 _NOT_MODULES = ("__pycache__", "", ".")

@@ -7,19 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from patchkit.errors import ExitCode, PatchkitError, Several
-from patchkit.model import (
-    Action,
-    Catalog,
-    CheckOutcome,
-    CheckResult,
-    FileState,
-    HunkOutcome,
-    Notice,
-    Patch,
-    PatchId,
-    PatchState,
-    PythonCheck,
-)
+from patchkit.installed import FileState
+from patchkit.model import Action, CheckOutcome, CheckResult, HunkOutcome, Notice, PatchState
+from patchkit.patchset import Catalog, Patch, PatchId, PythonCheck
 
 SCHEMA = 1
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from enum import Enum, unique
 from typing import TypeVar
 
+from patchkit.applied import Ledger
 from patchkit.catalog import read_catalog
 from patchkit.environment import find_environment, marker_values
 from patchkit.errors import BadManifest, ExitCode, InProgress, PatchkitError, UsageError
-from patchkit.model import Catalog, Environment, Ledger, Notice, PatchId
+from patchkit.installed import Environment
+from patchkit.model import Notice
+from patchkit.patchset import Catalog, PatchId
 from patchkit.site import READER_WAIT_SECONDS, STATE_FOLDER, Listing, State, choose_root, read_state
 
 T = TypeVar("T")

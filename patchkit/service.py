@@ -16,7 +16,8 @@ from patchkit.change import DEFAULTS, ApplyOptions, Progress, change, find_effec
 from patchkit.decision import decide
 from patchkit.errors import ExitCode, NoPatchSets, PatchkitError, raise_all
 from patchkit.examination import prove
-from patchkit.model import Action, Catalog, CheckResult, ForeignPolicy, Notice, Patch, PatchSet, PatchState
+from patchkit.model import Action, CheckResult, ForeignPolicy, Notice, PatchState
+from patchkit.patchset import Catalog, Patch, PatchSet
 from patchkit.report import PatchReport, Report
 from patchkit.scene import CatalogNeed, Options, Scene, open_catalog, open_scene, read_steadily
 from patchkit.verification import verify_applied

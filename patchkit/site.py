@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from patchkit.applied import Ledger
 from patchkit.errors import (
     AmbiguousDistribution,
     DamagedState,
@@ -25,8 +26,8 @@ from patchkit.errors import (
     OutsideEnvironment,
     SeveralSiteRoots,
 )
+from patchkit.installed import Content, Distribution, Environment, Observed, sha256
 from patchkit.ledger import read_ledger
-from patchkit.model import Content, Distribution, Environment, Ledger, Observed, sha256
 from patchkit.record import read_record
 
 STATE_FOLDER = ".patchkit"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from patchkit.disk import Disk, Owner
 from patchkit.errors import DamagedState, Locked, NotWritable
+from patchkit.installed import Content, sha256
 from patchkit.journal import JOURNAL, LEDGER, LOCK, OBJECTS, STATE
-from patchkit.model import Content, sha256
 
 _TEMP = ".tmp"
 _OBJECT = re.compile(r"[0-9a-f]{64}(\.tmp)?")

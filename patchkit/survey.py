@@ -6,8 +6,9 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from patchkit.applied import Ledger, LedgerFile, LedgerRecord
 from patchkit.bases import Facts
-from patchkit.model import Distribution, Ledger, LedgerFile, LedgerRecord, Observed, RecordRow, sha256
+from patchkit.installed import Distribution, Observed, RecordRow, sha256
 from patchkit.record import read_record, remove_rows, top_level_folders
 from patchkit.scene import Scene
 from patchkit.site import observe, read_object

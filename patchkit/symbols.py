@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from patchkit.model import SymbolCheck
+from patchkit.patchset import SymbolCheck
 from patchkit.syntax import (
     PARSE_ERRORS,
     Pattern,

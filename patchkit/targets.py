@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from patchkit.disk import Owner
+from patchkit.installed import Content, Observed
 from patchkit.journal import is_safe
-from patchkit.model import Content, Observed
 from patchkit.store import Lock, discard, find_owner, sync_existing
 
 _MARK = Content(b"", 0o600)

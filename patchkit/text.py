@@ -9,7 +9,8 @@ from dataclasses import replace
 from click import style
 
 from patchkit.errors import ExitCode, PatchkitError
-from patchkit.model import Action, Catalog, CheckResult, HunkResult, Patch, PatchSet, PatchState, PythonCheck
+from patchkit.model import Action, CheckResult, HunkResult, PatchState
+from patchkit.patchset import Catalog, Patch, PatchSet, PythonCheck
 from patchkit.report import FileReport, PatchReport, Report
 
 _COLOURS = {

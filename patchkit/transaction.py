@@ -15,8 +15,9 @@ from dataclasses import replace
 from enum import Enum, unique
 
 from patchkit.errors import Bug, DamagedState, Interrupted, NotRolledBack, NotWritable, RolledBack
+from patchkit.installed import Content, Observed, Stamp, sha256
 from patchkit.journal import JOURNAL, LEDGER, OBJECTS, STATE, Journal, Step, read_journal, write_journal
-from patchkit.model import Content, FileChange, Observed, Plan, Stamp, sha256
+from patchkit.model import FileChange, Plan
 from patchkit.preflight import preflight
 from patchkit.store import (
     Lock,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from patchkit.account import account_for
+from patchkit.applied import Applied
 from patchkit.assess import is_in_place
 from patchkit.bases import Facts, classify, is_as_written
 from patchkit.checks import compile_source
@@ -13,16 +14,9 @@ from patchkit.decision import decide
 from patchkit.errors import ExitCode, PatchkitError
 from patchkit.examination import run_python_checks
 from patchkit.fold import Tree
-from patchkit.model import (
-    Applied,
-    CheckOutcome,
-    CheckResult,
-    FileState,
-    Notice,
-    PatchId,
-    PatchState,
-    SymbolCheck,
-)
+from patchkit.installed import FileState
+from patchkit.model import CheckOutcome, CheckResult, Notice, PatchState
+from patchkit.patchset import PatchId, SymbolCheck
 from patchkit.proof import evaluate_symbols
 from patchkit.report import FileReport, PatchReport, Report
 from patchkit.scene import Scene

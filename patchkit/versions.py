@@ -15,7 +15,7 @@ from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import Version
 
 from patchkit.errors import BadManifest
-from patchkit.model import NotNeeded, Patch, Variant
+from patchkit.patchset import NotNeeded, Patch, Variant
 
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SEPARATORS = re.compile(r"[-_.]+")

@@ -10,8 +10,9 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from patchkit.applied import Applied, Ledger, Reason
 from patchkit.errors import GroupClash, NoPatchSets, OrderCycle, PatchkitError, UnknownPatch, UsageError, raise_all
-from patchkit.model import Applied, Catalog, Ledger, Patch, PatchId, Reason
+from patchkit.patchset import Catalog, Patch, PatchId
 
 
 @dataclass(frozen=True, slots=True)

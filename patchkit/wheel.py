@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterable, Sequence
 
 from patchkit.errors import WrongWheel
-from patchkit.model import Distribution
+from patchkit.installed import Distribution
 from patchkit.site import normalise
 
 # Where the parts of a wheel are unpacked to that end up in a site root.

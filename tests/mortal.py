@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from patchkit.disk import Disk
-from patchkit.model import Content
+from patchkit.installed import Content
 
 DEEDS = ("open_lock", "write", "link", "touch", "replace", "unlink", "mkdir", "rmdir", "sync")
 TEARABLE = ("write", "mkdir")

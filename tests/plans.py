@@ -11,7 +11,8 @@ import pytest
 
 from patchkit.disk import Disk
 from patchkit.errors import CheckFailed, NotRolledBack
-from patchkit.model import Content, FileChange, Observed, Plan, sha256
+from patchkit.installed import Content, Observed, sha256
+from patchkit.model import FileChange, Plan
 from patchkit.transaction import Recovery, execute, locked, recover
 
 OLD, NEW = b"value = 'old'\n", b"value = 'new'\n"

@@ -19,7 +19,8 @@ import pytest
 from mortal import TEARABLE, CountingDisk, FailingDisk, Fate, Killed, MortalDisk, QuickDisk
 from patchkit.disk import Disk
 from patchkit.errors import CheckFailed, Interrupted, NotWritable, RolledBack
-from patchkit.model import Content, Plan
+from patchkit.installed import Content
+from patchkit.model import Plan
 from patchkit.transaction import Recovery, execute, locked, recover
 from plans import make_plan, write
 from worlds import Entry, tree, without_bytecode

@@ -22,9 +22,9 @@ import pytest
 import worlds
 from patchkit import cli, errors
 from patchkit.errors import PatchkitError
+from patchkit.installed import Stamp
 from patchkit.journal import Journal, Step, write_journal
 from patchkit.manifest import read_manifest, read_patchkit_toml, read_pyproject
-from patchkit.model import Stamp
 from worlds import CHECKOUT, RunPatchkit
 
 RECORD_SEPARATOR = "\x1e"

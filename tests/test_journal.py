@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from patchkit.errors import DamagedState, ExitCode, NewerFormat
+from patchkit.installed import Stamp
 from patchkit.journal import Journal, Step, is_safe, read_journal, write_journal
-from patchkit.model import Stamp
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 JOURNAL = Journal(

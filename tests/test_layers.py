@@ -14,7 +14,7 @@ from worlds import CHECKOUT
 
 # From the lowest layer to the highest. A module may import from its own layer and from those below, in no circle.
 LAYERS: tuple[tuple[str, str], ...] = (
-    ("words", "__init__ errors model"),
+    ("words", "__init__ errors installed patchset model applied"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
     ("pure", "record bounds syntax symbols ledger journal"),
     ("decide", "fold wanted choices bases proof assess plan preview report"),

@@ -16,23 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patchkit.applied import Applied, BaseOrigin, Kept, Ledger, LedgerFile, LedgerRecord, Reason
 from patchkit.errors import DamagedState, NewerFormat
+from patchkit.installed import Stamp
 from patchkit.ledger import read_ledger, write_ledger
-from patchkit.model import (
-    Applied,
-    BaseOrigin,
-    DiffText,
-    Kept,
-    Ledger,
-    LedgerFile,
-    LedgerRecord,
-    PatchId,
-    Provenance,
-    PythonCheck,
-    Reason,
-    Stamp,
-    SymbolCheck,
-)
+from patchkit.model import DiffText
+from patchkit.patchset import PatchId, Provenance, PythonCheck, SymbolCheck
 from stages import DATA, LINES, MOD, SHIPPED, Stage, edit, make_diff, make_stage, patch, sample_wheel, with_line
 
 PRISTINE = b"".join(LINES)

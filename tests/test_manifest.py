@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from patchkit.errors import BadManifest, ExitCode, OrderCycle, PatchkitError, Several
 from patchkit.manifest import file_sets, read_manifest, read_patchkit_toml, read_pyproject
-from patchkit.model import (
+from patchkit.patchset import (
     Constraint,
     Declaration,
     NotNeeded,

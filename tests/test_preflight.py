@@ -14,7 +14,7 @@ from patchkit.errors import (
     NotWritable,
     PatchkitError,
 )
-from patchkit.model import Content, sha256
+from patchkit.installed import Content, sha256
 from patchkit.transaction import preflight
 from plans import (
     NEW,

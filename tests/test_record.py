@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchkit.errors import ExitCode, NoRecord
-from patchkit.model import Digest, RecordRow
+from patchkit.installed import Digest, RecordRow
 from patchkit.record import (
     Record,
     append_rows,

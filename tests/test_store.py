@@ -19,7 +19,7 @@ from patchkit.errors import (
     Interrupted,
     Locked,
 )
-from patchkit.model import Content, sha256
+from patchkit.installed import Content, sha256
 from patchkit.transaction import Recovery, execute, locked, needs_sweep
 from plans import (
     NEW,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchkit.model import SymbolCheck
+from patchkit.patchset import SymbolCheck
 from patchkit.symbols import SymbolVerdict, evaluate, module_paths, validate
 
 PATCHED = '''

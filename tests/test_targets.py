@@ -16,7 +16,7 @@ from patchkit.disk import Disk
 from patchkit.errors import (
     CheckFailed,
 )
-from patchkit.model import Content, sha256
+from patchkit.installed import Content, sha256
 from patchkit.targets import compiled_from
 from plans import (
     NEW,

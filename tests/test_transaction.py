@@ -20,7 +20,7 @@ from patchkit.errors import (
     NotRolledBack,
     RolledBack,
 )
-from patchkit.model import Content, sha256
+from patchkit.installed import Content, sha256
 from patchkit.transaction import Recovery, Stale
 from plans import (
     NEW,

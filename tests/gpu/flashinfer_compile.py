@@ -83,7 +83,17 @@ def say(words: str) -> None:
 def install(wheel: Path, work: Path) -> Path:
     """The wheel, installed by pip into a folder of its own; its dependencies are those of this interpreter."""
     site = work / "site"
-    command = ["pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile", "--target", str(site), str(wheel)]
+    command = [
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--no-compile",
+        "--target",
+        str(site),
+        str(wheel),
+    ]
     subprocess.run([sys.executable, "-m", *command], check=True)
     return site
 
@@ -189,7 +199,9 @@ def run(root: Root, options: Options, name: str, *words: str, label: str = "", f
     start = time.monotonic()
     with (root.work / f"{label}.log").open("w") as log:
         ended = ending(command, environment, log)
-    found = json.loads(result.read_text()) if result.exists() else {"outcome": "fails", "error": died(root, label, ended)}
+    found = (
+        json.loads(result.read_text()) if result.exists() else {"outcome": "fails", "error": died(root, label, ended)}
+    )
     root.results[label] = found | {"seconds": round(time.monotonic() - start, 1)}
     say(f"{root.version} {root.variant} {label}: {found['outcome']}")
 
@@ -204,7 +216,12 @@ def ending(command: list[str], environment: dict[str, str], log: Any) -> str:
 
 def died(root: Root, label: str, ended: str) -> dict[str, Any]:
     lines = (root.work / f"{label}.log").read_text(errors="replace").split("\n")
-    return {"class": "the process", "message": ended, "explanation": next(filter(None, reversed(lines)), ""), "where": []}
+    return {
+        "class": "the process",
+        "message": ended,
+        "explanation": next(filter(None, reversed(lines)), ""),
+        "where": [],
+    }
 
 
 def scenarios(root: Root) -> Iterator[tuple[str, list[str], str, bool]]:
@@ -279,7 +296,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="where site roots and logs go (default: in the output folder)")
     parser.add_argument("--kernel", choices=("stand-in", "shipped"), default="stand-in", help="shipped: from SM100 on")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a rehearsal of this program")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time; timed ones run alone")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time; timed ones run alone"
+    )
     parser.add_argument("--passes", type=int, default=2, help="how often the cost of a call is measured")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)

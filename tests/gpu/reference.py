@@ -18,7 +18,9 @@ def quantised(
     codes, scales = power_of_two(wanted) if ue8m0 else e4m3(wanted)
     factors = torch.where(scales > 0, global_scale.float() / scales, torch.zeros_like(scales))
     values = e2m1(blocks * factors[..., None]).view(rows, columns // 2, 2)
-    return values[..., 0] | values[..., 1] << 4, swizzle(codes, 8 if small_tiles else 128) if swizzled else codes.flatten()
+    return values[..., 0] | values[..., 1] << 4, swizzle(
+        codes, 8 if small_tiles else 128
+    ) if swizzled else codes.flatten()
 
 
 def e4m3(scales: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

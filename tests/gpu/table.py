@@ -1,1 +1,2 @@
-def markdown(found): return ""
+def markdown(found):
+    return ""
