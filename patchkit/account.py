@@ -6,26 +6,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from patchkit.applied import Applied
+from patchkit.assess import state_in_ledger
 from patchkit.bases import classify
 from patchkit.choices import Choice
-from patchkit.decision import Decision, Trial
+from patchkit.decision import Decision
 from patchkit.errors import NotInstalled, NoVariant, PatchkitError
 from patchkit.fold import FileOutcome
 from patchkit.installed import FileState
-from patchkit.model import Action, CheckOutcome, PatchState
+from patchkit.model import Action, CheckOutcome, HunkResult, PatchState
 from patchkit.patchset import PatchId, Variant
 from patchkit.report import FileReport, PatchReport
+from patchkit.trials import Trial
 
 Outcomes = Mapping[PatchId, tuple[CheckOutcome, ...]]
 
 
 def account_for(decision: Decision, checks: Outcomes, *, done: bool = False) -> tuple[PatchReport, ...]:
-    """A report on every patch that was looked at, by name. ``done``: it was carried out, so what fits is applied."""
+    """A report on every patch that was looked at, in the order of the fold.
+
+    ``done``: the decision was carried out, so what fits is applied.
+    """
     rows = [_account(decision, choice, checks.get(id, ()), done=done) for id, choice in decision.choices.items()]
     rows += [
-        _account_dropped(applied) for applied in decision.scene.ledger.applied if applied.id in decision.wanted.dropped
+        _account_dropped(decision, applied, done=done)
+        for applied in decision.scene.ledger.applied
+        if applied.id in decision.wanted.dropped
     ]
-    return tuple(sorted(rows, key=lambda row: row.id))
+    places = {id: place for place, id in enumerate(decision.order)}
+    return tuple(sorted(rows, key=lambda row: (row.id.set, places.get(row.id, len(places)), row.id)))
 
 
 def action_for(decision: Decision, id: PatchId) -> Action:
@@ -58,9 +66,12 @@ def _account(decision: Decision, choice: Choice, checks: tuple[CheckOutcome, ...
         checks=checks,
     )
     if choice.state is not None:
-        advice = suggest_variant(choice, decision.trials.get(choice.id, ()))
+        trials = decision.trials.get(choice.id, ())
         return replace(
-            row, message="; ".join(filter(None, (choice.message, advice))), failed=choice.state is PatchState.NO_VARIANT
+            row,
+            message="; ".join(filter(None, (choice.message, suggest_variant(choice, trials)))),
+            files=tuple(FileReport(file.path, None, file.hunks, file.problem) for file in _nearest(trials)),
+            failed=choice.state is PatchState.NO_VARIANT,
         )
     verdict = decision.verdicts[choice.id]
     action = action_for(decision, choice.id)
@@ -68,15 +79,26 @@ def _account(decision: Decision, choice: Choice, checks: tuple[CheckOutcome, ...
         row,
         state=PatchState.APPLIED if done and verdict.fits else verdict.state,
         action=action,
-        message=_message(choice, verdict.message),
+        message=_message(choice, action, verdict.message, done=done),
         files=_files(decision, choice.id, verdict.files, done=done and verdict.fits),
         failed=(not verdict.fits and verdict.state is not PatchState.UPSTREAMED) or choice.problem is not None,
     )
     return replace(row, next="" if done else _next(row))
 
 
-def _message(choice: Choice, message: str) -> str:
-    return "; ".join(filter(None, (message, choice.problem.message if choice.problem is not None else "")))
+def _nearest(trials: Sequence[Trial]) -> tuple[FileOutcome, ...]:
+    """How the variant fared that came nearest to fitting."""
+    return min((trial.files for trial in trials if trial.files), key=_count_misfits, default=())
+
+
+def _count_misfits(files: Sequence[FileOutcome]) -> int:
+    return sum(bool(file.problem) + sum(hunk.result is not HunkResult.FITS for hunk in file.hunks) for file in files)
+
+
+def _message(choice: Choice, action: Action, message: str, *, done: bool) -> str:
+    waits = action is Action.ADOPTED and not done
+    adopted = "it is in the files already, put there by hand: to be adopted" if waits else ""
+    return "; ".join(filter(None, (message, adopted, choice.problem.message if choice.problem is not None else "")))
 
 
 def _variant_of(choice: Choice) -> str | None:
@@ -113,19 +135,25 @@ def _file_state(decision: Decision, path: str, *, done: bool) -> FileState | Non
     if path not in decision.facts:
         return None
     facts = decision.facts[path]
-    # A file that is yet to be created is as it was shipped: absent.
+    if facts.content is None and facts.row is None and facts.entry is None:
+        return None  # it is yet to be created, or nobody knows it
     return classify(facts)
 
 
-def _account_dropped(applied: Applied) -> PatchReport:
+def _account_dropped(decision: Decision, applied: Applied, *, done: bool) -> PatchReport:
+    """A patch that goes: pending once it is gone, until then whatever it is."""
+    state = PatchState.PENDING if done else state_in_ledger(applied, None, decision.facts)
     return PatchReport(
         id=applied.id,
         distribution=applied.distribution,
         installed=applied.version,
         variant=applied.variant,
-        state=PatchState.PENDING,
+        state=state,
         action=Action.REVERTED,
-        files=tuple(FileReport(path, FileState.PRISTINE) for path in applied.paths),
+        files=tuple(
+            FileReport(path, FileState.PRISTINE if done else _file_state(decision, path, done=False))
+            for path in applied.paths
+        ),
     )
 
 

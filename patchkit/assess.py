@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from patchkit.applied import Applied, BaseOrigin
 from patchkit.bases import Base, Facts, is_as_written
 from patchkit.choices import Candidate
 from patchkit.errors import Conflict, ForeignFile, PatchkitError
-from patchkit.fold import FileOutcome, Fold, Layer, Tree, compare_upstream, fold, is_upstream
-from patchkit.model import CheckResult, DiffText, HunkResult, PatchState
+from patchkit.fold import FileOutcome, Fold, Layer, Tree, compare_upstream, fold, is_upstream, reverse
+from patchkit.model import CheckResult, DiffText, EntryKind, HunkOutcome, HunkResult, PatchState
 from patchkit.patchset import PatchId
 from patchkit.proof import evaluate_symbols
 
@@ -48,7 +48,7 @@ class Stack:
     """The wanted patches on their files, folded.
 
     ``shipped`` are the paths whose base is what the distribution shipped; ``blocked`` maps each path that may not be
-    touched to why.
+    touched to why. ``names`` are all paths that the distributions' RECORDs list.
     """
 
     layers: tuple[Layer, ...]
@@ -56,9 +56,10 @@ class Stack:
     shipped: frozenset[str]
     blocked: Mapping[str, PatchkitError]
     result: Fold
+    names: Collection[str] = ()
 
 
-def stack(layers: Sequence[Layer], bases: Mapping[str, Base], others: Tree) -> Stack:
+def stack(layers: Sequence[Layer], bases: Mapping[str, Base], others: Tree, names: Collection[str] = ()) -> Stack:
     """Fold what can be folded: patches on a file that may not be touched stay out as a whole.
 
     ``others`` are files that no patch touches here and that checks look at.
@@ -67,7 +68,7 @@ def stack(layers: Sequence[Layer], bases: Mapping[str, Base], others: Tree) -> S
     blocked = {path: entry.problem for path, entry in bases.items() if entry.problem is not None}
     free = [layer for layer in layers if not blocked.keys() & set(layer.paths)]
     shipped = frozenset(path for path, entry in bases.items() if entry.origin is not BaseOrigin.ACCEPTED)
-    return Stack(tuple(layers), base, shipped, blocked, fold(base, free))
+    return Stack(tuple(layers), base, shipped, blocked, fold(base, free), names)
 
 
 def assess(
@@ -115,37 +116,56 @@ def _assess_misfit(
 ) -> Verdict:
     alone = fold(stacked.base, [layer]).outcomes[layer.id]
     if alone.fits:
-        words = _name_rivals(layer, stacked, dropped)
-        return _conflict(candidate, state, files, words)
+        return _conflict(candidate, state, files, stacked, _name_rivals(layer, stacked, dropped))
     compared = compare_upstream(stacked.base, layer)
+    if not stacked.shipped.issuperset(layer.paths):
+        words = "the accepted file has its change already" if is_upstream(compared) else ""
+        return _conflict(candidate, state, files, stacked, words)
     forward = any(hunk.result is HunkResult.FITS for file in alone.files for hunk in file.hunks)
-    if not forward and is_upstream(compared) and stacked.shipped.issuperset(layer.paths):
-        failed = [
-            check
-            for check in evaluate_symbols(candidate.record.checks, stacked.base)
-            if check.result is CheckResult.FAILED
-        ]
-        if failed:
-            words = f"all hunks are upstream, but the check {failed[0].name} fails there: {failed[0].message}"
-            return _conflict(candidate, state, compared, words)
-        return Verdict(
-            candidate.id,
-            PatchState.UPSTREAMED,
-            False,
-            compared,
-            "the shipped files have this change: the patch can be retired",
-        )
+    if not forward and is_upstream(compared):
+        return _assess_upstream(candidate, layer, state, compared, stacked)
     merged = tuple(_merge(own, other) for own, other in zip(files, compared, strict=True))
-    return _conflict(
-        candidate, state, merged, _count_upstream(compared, merged) or _name_rivals(layer, stacked, dropped, needs=True)
-    )
+    words = _count_upstream(compared, merged) or _suspect(candidate, layer, stacked, dropped)
+    return _conflict(candidate, state, merged, stacked, words)
 
 
-def _conflict(candidate: Candidate, state: PatchState, files: tuple[FileOutcome, ...], words: str) -> Verdict:
+def _assess_upstream(
+    candidate: Candidate, layer: Layer, state: PatchState, compared: tuple[FileOutcome, ...], stacked: Stack
+) -> Verdict:
+    """All hunks are in the shipped files; the symbol checks must say so too."""
+    outcomes = evaluate_symbols(candidate.record.checks, stacked.base)
+    failed = next((check for check in outcomes if check.result is CheckResult.FAILED), None)
+    if failed is not None:
+        words = f"all hunks are upstream, but the check {failed.name} fails there: {failed.message}"
+        return _conflict(candidate, state, compared, stacked, words)
+    message = "the shipped files have this change: the patch can be retired"
+    if any(diff.kind is EntryKind.CREATE for diff in layer.diffs):
+        message += " (unless a .patchkit folder that knew of the created file was lost)"
+    return Verdict(candidate.id, PatchState.UPSTREAMED, False, compared, message)
+
+
+def _suspect(candidate: Candidate, layer: Layer, stacked: Stack, dropped: frozenset[PatchId]) -> str:
+    """The likely reason for a conflict: a patch that is missing below, or a diff the wrong way round."""
+    if dropped:
+        return f"perhaps it needs {', '.join(map(str, sorted(dropped)))}, which would go"
+    missing = sorted({str(id) for id in candidate.record.after} - {str(other.id) for other in stacked.layers})
+    if missing:
+        return f"it comes after {', '.join(missing)}, which is not wanted here"
+    return "backwards it fits: is the diff the wrong way round?" if reverse(stacked.base, layer) is not None else ""
+
+
+def _conflict(
+    candidate: Candidate, state: PatchState, files: tuple[FileOutcome, ...], stacked: Stack, words: str
+) -> Verdict:
     kept = PatchState.CONFLICT if state is PatchState.PENDING else state
     name = f"{candidate.record.distribution} {candidate.record.version}"
     message = f"{candidate.id} does not fit {name}: {tell(files)}" + (f"; {words}" if words else "")
     hint = f"`patchkit check {candidate.id} --verbose` shows the expected and the found lines"
+    lost = [file.path for file in files if stacked.base.get(file.path) is None and "does not exist" in file.problem]
+    if lost:
+        like = [path for path in stacked.names if path.rpartition("/")[2] == lost[0].rpartition("/")[2]][:3]
+        found = f"; RECORD has {', '.join(like)}" if like else ""
+        hint = f"are strip and directory right in the manifest{found}?"
     return Verdict(candidate.id, kept, False, files, message, Conflict(message, hint=hint))
 
 
@@ -154,10 +174,15 @@ def tell(files: Sequence[FileOutcome]) -> str:
     file = next((file for file in files if not file.fits), files[0])
     if file.problem:
         return f"{file.path}: {file.problem}"
-    hunk = next((hunk for hunk in file.hunks if hunk.result is not HunkResult.FITS), None)
+    wrong = sorted((hunk for hunk in file.hunks if hunk.result is not HunkResult.FITS), key=_upstream_last)
+    hunk = wrong[0] if wrong else None
     if hunk is None:
         return file.path
     return f"{file.path}: hunk {hunk.number} (line {hunk.line}): {hunk.reason or hunk.result.value}"
+
+
+def _upstream_last(hunk: HunkOutcome) -> bool:
+    return hunk.result is HunkResult.UPSTREAM
 
 
 def _merge(own: FileOutcome, compared: FileOutcome) -> FileOutcome:
@@ -179,13 +204,10 @@ def _count_upstream(compared: Sequence[FileOutcome], merged: Sequence[FileOutcom
     return f"hunk {absent[0]} only deletes lines that are gone, perhaps upstream" if absent else ""
 
 
-def _name_rivals(layer: Layer, stacked: Stack, dropped: frozenset[PatchId], *, needs: bool = False) -> str:
-    """The other patches on the same files that a conflict has to do with."""
+def _name_rivals(layer: Layer, stacked: Stack, dropped: frozenset[PatchId]) -> str:
+    """The other patches that keep one out which fits the shipped files alone."""
     paths = set(layer.paths)
     below = [str(other.id) for other in stacked.layers if other.id != layer.id and paths & set(other.paths)]
-    words = []
-    if dropped:
-        words.append(f"perhaps it needs {', '.join(map(str, sorted(dropped)))}, which would go")
-    if below and not needs:
-        words.append(f"it fits the shipped file, but not together with {', '.join(below)}")
+    words = [f"perhaps it needs {', '.join(map(str, sorted(dropped)))}, which would go"] if dropped else []
+    words += [f"it fits the shipped file, but not together with {', '.join(below)}"] if below else []
     return "; ".join(words)

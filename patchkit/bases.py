@@ -181,8 +181,15 @@ def _refusal(facts: Facts, state: FileState) -> PatchkitError:
     return ForeignFile(
         f"{facts.path} was edited, or RECORD is wrong: it is neither what {facts.distribution} shipped nor what "
         "patchkit wrote",
-        hint="--accept-modified takes it as the base, --discard-edits replaces it and keeps its bytes",
+        hint=_ways_out(facts),
     )
+
+
+def _ways_out(facts: Facts) -> str:
+    """An edit on top of what was written cannot become the base: the patches are in it already."""
+    if facts.entry is not None:
+        return "--discard-edits puts the file back into shape and keeps the edited bytes"
+    return "--accept-modified takes it as the base, --discard-edits replaces it and keeps its bytes"
 
 
 def reinstall(facts: Facts) -> str:

@@ -45,6 +45,8 @@ def _find_places(project: Project, home: str, folders: Sequence[str], *, bundled
     base = cwd
     if not folders and not bundled:
         folders, base = (project.patches, home) if project.patches else ((DEFAULT_FOLDER,), cwd)
+        if not project.patches and project != Project() and not os.path.isdir(os.path.join(cwd, DEFAULT_FOLDER)):
+            base = home  # in a folder of the project below the one that has the patches
     places: dict[str, str] = {}
     for folder in (*folders, *([bundled_folder()] if bundled else [])):
         place = os.path.abspath(os.path.join(base, folder))

@@ -6,7 +6,7 @@ is made anew, so that two runs at once never undo each other's work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from patchkit.account import Outcomes, account_for, explain_absence
 from patchkit.applied import BaseOrigin
 from patchkit.decision import Decision, decide
 from patchkit.errors import Bug, NothingApplicable, PatchkitError, Several
-from patchkit.examination import compile_all, examine, prove
+from patchkit.examination import compile_all, examine, list_waiting, prove
 from patchkit.installed import sha256
 from patchkit.model import Action, CheckOutcome, ForeignPolicy, Notice, PatchState, Plan
 from patchkit.outcome import outcome_of
@@ -54,7 +54,7 @@ DEFAULTS = ApplyOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class _Proposal:
+class Proposal:
     """A decision with its plan, or with what stands in its way."""
 
     decision: Decision
@@ -71,7 +71,7 @@ def change(
     progress: Progress,
 ) -> Report:
     """Open, decide, carry out, and tell: the whole of a command that writes."""
-    proposal = read_steadily(lambda: _open_whole(open_it, how), lambda scene: _propose(scene, want(scene), how))
+    proposal = read_steadily(lambda: _open_whole(open_it, how), lambda scene: propose(scene, want(scene), how))
     scene, plan = proposal.decision.scene, proposal.plan
     if plan is None:
         return _refuse(command, proposal, how)
@@ -109,18 +109,19 @@ def _recover_first(scene: Scene, how: ApplyOptions) -> Scene:
     return replace(reread_state(scene), notices=(*scene.notices, notice))
 
 
-def _propose(scene: Scene, wanted: Wanted, how: ApplyOptions) -> _Proposal:
+def propose(scene: Scene, wanted: Wanted, how: ApplyOptions) -> Proposal:
+    """Decide, and plan what was decided; `check` asks no more than this, so it cannot disagree with `apply`."""
     decision = decide(scene, wanted, policy=how.foreign, wheels=how.wheels)
     problems = _judge(decision, how)
     checks: Outcomes = {}
     if not problems and how.checks and not decision.settled:
-        checks, found = prove(decision, runs=False)
+        checks, found = prove(decision)
         problems += found
     if not problems and not decision.settled:
         problems += compile_all(decision)
     if problems:
-        return _Proposal(decision, None, checks, tuple(problems))
-    return _Proposal(decision, make_plan(outcome_of(decision)), checks)
+        return Proposal(decision, None, checks, tuple(problems))
+    return Proposal(decision, make_plan(outcome_of(decision)), checks)
 
 
 def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:
@@ -138,7 +139,8 @@ def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:
         if verdict is not None and verdict.problem is not None:
             problems.append(verdict.problem)
     problems += [*_judge_files(decision), *decision.problems]
-    if not problems and not how.allow_empty and not decision.wanted.dropped and not find_effective(decision):
+    emptied = how.exact and not decision.choices  # nothing is declared, and exactly that is asked for
+    if not (problems or emptied or how.allow_empty or decision.wanted.dropped or find_effective(decision)):
         problems.append(_explain_nothing(decision))
     return problems
 
@@ -173,7 +175,8 @@ def _explain_nothing(decision: Decision) -> PatchkitError:
     names = sorted({choice.distribution for choice in decision.choices.values() if choice.installed is None})
     if names:
         return NothingApplicable(f"nothing to apply on {root}: {', '.join(names)} is not installed there")
-    return NothingApplicable(f"nothing to apply on {root}: no wanted patch is applicable there")
+    words = f"nothing to apply on {root}: no wanted patch is applicable there"
+    return NothingApplicable(words, hint="`patchkit status` says why; --allow-empty accepts that")
 
 
 def _execute(
@@ -181,7 +184,7 @@ def _execute(
     scene: Scene,
     want: Callable[[Scene], Wanted],
     how: ApplyOptions,
-    proposal: _Proposal,
+    proposal: Proposal,
     progress: Progress,
 ) -> Report:
     """Carry the plan out under the lock; when the ledger changed meanwhile, decide anew and try again."""
@@ -196,7 +199,7 @@ def _execute(
                 execute(lock, proposal.plan, before_commit=partial(_examine, proposal, how, ran), progress=progress)
             except Stale:
                 scene = reread_state(scene)
-                proposal = _propose(scene, want(scene), how)
+                proposal = propose(scene, want(scene), how)
                 continue
             except PatchkitError as error:
                 return _refuse(command, replace(_with_checks(proposal, ran), problems=(error,)), how)
@@ -204,12 +207,19 @@ def _execute(
     return _refuse(command, proposal, how) if proposal.plan is None else _tell(command, proposal, how, done=True)
 
 
-def _examine(proposal: _Proposal, how: ApplyOptions, ran: dict[PatchId, tuple[CheckOutcome, ...]]) -> None:
+def _examine(proposal: Proposal, how: ApplyOptions, ran: dict[PatchId, tuple[CheckOutcome, ...]]) -> None:
     if how.checks:
         examine(proposal.decision, proposal.checks, ran, strict=how.strict)
 
 
-def _with_checks(proposal: _Proposal, ran: Outcomes) -> _Proposal:
+def with_python_checks(proposal: Proposal) -> Outcomes:
+    """The outcomes of the checks, with the python checks that are still to come listed as skipped."""
+    return {
+        id: (*found, *list_waiting(proposal.decision.candidates[id].record)) for id, found in proposal.checks.items()
+    }
+
+
+def _with_checks(proposal: Proposal, ran: Outcomes) -> Proposal:
     ids = {**proposal.checks, **ran}
     return replace(proposal, checks={id: (*proposal.checks.get(id, ()), *ran.get(id, ())) for id in ids})
 
@@ -237,18 +247,18 @@ def _notices(decision: Decision) -> tuple[Notice, ...]:
         for path, base in decision.bases.items()
         if base.origin is BaseOrigin.UNRECORDED
     ]
-    found += [
-        Notice(
-            "kept",
-            f"{path}: the bytes that were there are kept in {object_path(decision.scene.root, sha256(base.keep))}",
-        )
-        for path, base in decision.bases.items()
-        if base.keep is not None
-    ]
     return tuple(found)
 
 
-def _refuse(command: str, proposal: _Proposal, how: ApplyOptions) -> Report:
+def _mention_kept(decision: Decision, *, done: bool) -> Iterator[Notice]:
+    verb = "are" if done else "would be"
+    for path, base in decision.bases.items():
+        if base.keep is not None:
+            place = object_path(decision.scene.root, sha256(base.keep))
+            yield Notice("kept", f"{path}: the bytes that were there {verb} kept in {place}")
+
+
+def _refuse(command: str, proposal: Proposal, how: ApplyOptions) -> Report:
     problems = proposal.problems
     error = problems[0] if len(problems) == 1 else Several(problems)
     rows = account_for(proposal.decision, proposal.checks)
@@ -256,7 +266,7 @@ def _refuse(command: str, proposal: _Proposal, how: ApplyOptions) -> Report:
     return report_on(command, proposal.decision, patches=rows, error=error, dry_run=how.dry_run)
 
 
-def _tell(command: str, proposal: _Proposal, how: ApplyOptions, *, done: bool) -> Report:
+def _tell(command: str, proposal: Proposal, how: ApplyOptions, *, done: bool) -> Report:
     decision, plan = proposal.decision, proposal.plan
     if plan is None:
         raise Bug("a plan that does not exist was carried out")
@@ -264,6 +274,7 @@ def _tell(command: str, proposal: _Proposal, how: ApplyOptions, *, done: bool) -
         command,
         decision,
         patches=account_for(decision, proposal.checks, done=done),
+        notices=(*_notices(decision), *_mention_kept(decision, done=done)),
         dry_run=how.dry_run,
         changes=tuple(change.path for change in plan.changes),
         wrote=not plan.empty and not how.dry_run,

@@ -54,7 +54,7 @@ def run_python_check(
             _kill_group(process)
     if output is None:
         return CheckOutcome("python", check.name, CheckResult.FAILED, f"still running after {check.timeout:g} s")
-    return _judge(check, process.returncode, output)
+    return _judge(check, process.returncode, output.replace(os.fsencode(script), os.fsencode(check.file)))
 
 
 def _watch(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:

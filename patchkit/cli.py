@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from patchkit import __version__, service, text
-from patchkit.errors import Aborted, Bug, ExitCode, PatchkitError, UsageError
+from patchkit.errors import Aborted, Bug, ExitCode, PatchkitError, UnsupportedSystem, UsageError
 from patchkit.options import APPLY, CHANGE, COLORS, COMMON, LOCK_TIMEOUT, Output, split, to_how, with_options
 from patchkit.report import Report, to_document, to_listing, to_showing
 
@@ -88,7 +88,9 @@ def apply(operands: tuple[str, ...], **keys: Any) -> int:
 def revert(operands: tuple[str, ...], everything: bool, **keys: Any) -> int:
     """Take X out again, or --all: files go back to the shipped bytes, with what stays applied."""
     options, output = split(keys)
-    if everything == bool(operands):
+    if everything and operands:
+        raise UsageError("X and --all contradict each other", hint="give one of them")
+    if not everything and not operands:
         raise UsageError("name what to revert: X, or --all", hint="`patchkit status` shows what is applied")
     with _Progress(output) as progress:
         report = service.revert(options, operands, to_how(keys), progress.advance)
@@ -241,6 +243,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(Aborted("interrupted by Ctrl-C: nothing was changed"), wish)
     except click.ClickException as error:
         return _fail(UsageError(error.format_message(), hint=_help_for(error, wish.command)), wish)
+    except UnicodeEncodeError as error:
+        words = f"{error.object!a} cannot be said in the locale's encoding ({error.encoding})"
+        return _fail(UnsupportedSystem(words, hint="set PYTHONUTF8=1, or a UTF-8 locale"), wish)
     except Exception as error:
         if wish.verbose:
             traceback.print_exc()

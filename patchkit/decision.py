@@ -15,33 +15,23 @@ from patchkit.bases import Base, Facts, find_bases, is_as_written
 from patchkit.bounds import Bounds, check_targets
 from patchkit.candidates import (
     Parsed,
-    ParsedTrial,
     parse,
     parse_candidates,
-    parse_trials,
     read_candidate,
     read_kept_diff,
 )
 from patchkit.choices import Candidate, Choice, choose, constraints_of, distributions_of
 from patchkit.errors import Conflict, EditableInstall, NoRecord, OutsideEnvironment, PatchkitError, raise_all
-from patchkit.fold import Layer, Tree, compare_upstream, fold, is_upstream
+from patchkit.fold import Layer
 from patchkit.installed import Distribution, sha256
 from patchkit.model import EntryKind, ForeignPolicy, PatchState
-from patchkit.patchset import PatchId, SymbolCheck, Variant
+from patchkit.patchset import PatchId, SymbolCheck
 from patchkit.scene import Scene
 from patchkit.site import find_distribution, find_version, observe
 from patchkit.survey import Ownership, existing_paths, find_absent_folders, gather_facts, read_ownership
 from patchkit.symbols import module_paths
+from patchkit.trials import Trial, try_all
 from patchkit.wanted import Wanted, order_fold
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A variant whose range does not hold the installed version: would it fit, or is its text there already?"""
-
-    variant: Variant
-    fits: bool
-    upstream: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +153,6 @@ def _says_the_same(ledger: Ledger, start: Decision) -> bool:
 
 def _fold(start: Decision, policy: ForeignPolicy, wheels: Sequence[str]) -> Decision:
     parsed = parse_candidates(start.scene, start.candidates)
-    tried = {
-        id: parse_trials(start.scene, choice)
-        for id, choice in start.choices.items()
-        if choice.state is PatchState.NO_VARIANT
-    }
     layers, paths = _lay_out(start, parsed)
     ownership = {
         name: read_ownership(owner, start.scene.ledger) for name, owner in start.owners.items() if owner is not None
@@ -176,7 +161,8 @@ def _fold(start: Decision, policy: ForeignPolicy, wheels: Sequence[str]) -> Deci
     _refuse_targets(start, parsed, layers, facts, ownership)
     bases = find_bases(facts, layers, policy)
     others = observe(start.scene.root, _modules(start).keys() - paths.keys())
-    stacked = stack(layers, bases, {path: observed.content for path, observed in others.items()})
+    names = [path for own in ownership.values() for path in own.rows]
+    stacked = stack(layers, bases, {path: observed.content for path, observed in others.items()}, names)
     return replace(
         start,
         candidates=_with_paths(start.candidates, parsed),
@@ -192,7 +178,7 @@ def _fold(start: Decision, policy: ForeignPolicy, wheels: Sequence[str]) -> Deci
         stacked=stacked,
         absent_folders=find_absent_folders(start.scene.root, facts),
         problems=tuple(_find_stranded(start, stacked)),
-        trials=_try_all(start, tried, ownership),
+        trials=try_all(start.scene, start.choices, ownership, stacked.result.tree),
     )
 
 
@@ -295,30 +281,5 @@ def _find_stranded(start: Decision, stacked: Stack) -> Iterator[PatchkitError]:
     for id, outcome in stacked.result.outcomes.items():
         if id not in start.candidates and not outcome.fits:
             words = f"{id} stays applied, and does not fit once {', '.join(named)} is changed: {tell(outcome.files)}"
-            yield Conflict(words, hint=f"revert it too: `patchkit revert {id}`")
-
-
-# ---- variants out of range ------------------------------------------------------------------------------------
-
-
-def _try_all(
-    start: Decision, tried: Mapping[PatchId, tuple[ParsedTrial, ...]], ownership: Mapping[str, Ownership]
-) -> dict[PatchId, tuple[Trial, ...]]:
-    """Each variant of a patch without one for the installed version, against the files alone as they were shipped."""
-    paths = {
-        path: start.choices[id].distribution
-        for id, several in tried.items()
-        for trial in several
-        if trial.layer is not None
-        for path in trial.layer.paths
-    }
-    bases = find_bases(gather_facts(start.scene, paths, ownership, ()), (), ForeignPolicy.REFUSE)
-    base = {path: entry.content for path, entry in bases.items()}
-    return {id: tuple(_try(trial, base) for trial in several) for id, several in tried.items()}
-
-
-def _try(trial: ParsedTrial, base: Tree) -> Trial:
-    if trial.layer is None:
-        return Trial(trial.variant, fits=False, upstream=False)
-    fits = fold(base, [trial.layer]).outcomes[trial.layer.id].fits
-    return Trial(trial.variant, fits, not fits and is_upstream(compare_upstream(base, trial.layer)))
+            together = " ".join(sorted({*map(str, start.wanted.dropped or start.wanted.named or ()), str(id)}))
+            yield Conflict(words, hint=f"`patchkit revert {together}` takes them out together")

@@ -75,7 +75,8 @@ def ask_interpreter(python: str) -> Environment:
     from importlib import resources
     from shutil import which
 
-    executable = which(python)
+    inside = os.path.join(python, "bin", "python")  # the folder of a virtual environment is meant so
+    executable = which(inside if os.path.isfile(inside) else python)
     if executable is None:
         raise NoEnvironment(f"--python {python}: there is no such interpreter", hint="name an executable file")
     source = resources.files("patchkit").joinpath("interpreter.py").read_text(encoding="utf-8")

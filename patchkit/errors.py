@@ -108,10 +108,7 @@ class PatchSetError(PatchkitError):
 
 class NoPatchSets(PatchSetError):
     code = "no-patch-sets"
-    default_hint = (
-        "name the folder with --patches DIR; in an image build, is it copied into this layer? "
-        "--allow-empty accepts an empty run"
-    )
+    default_hint = "name the folder with --patches DIR; in an image build, is it copied into this layer?"
 
 
 class UnknownPatch(PatchSetError):

@@ -60,29 +60,29 @@ def _find_script(scene: Scene, record: Applied, check: PythonCheck) -> str:
     return object_path(scene.root, check.sha256)
 
 
-def prove(decision: Decision, *, runs: bool) -> tuple[dict[PatchId, tuple[CheckOutcome, ...]], list[PatchkitError]]:
-    """The symbol checks of every patch that fits, on the fold with it and without it.
-
-    ``runs``: python checks are listed as skipped, for they run only where the patch is in place.
-    """
+def prove(decision: Decision) -> tuple[dict[PatchId, tuple[CheckOutcome, ...]], list[PatchkitError]]:
+    """The symbol checks of every patch that fits, on the fold with it and without it, and what is wrong with them."""
     outcomes: dict[PatchId, tuple[CheckOutcome, ...]] = {}
     problems: list[PatchkitError] = []
     if decision.stacked is None:
         return outcomes, problems
     result = decision.stacked.result
     for id, verdict in decision.verdicts.items():
-        if not verdict.fits:
-            continue
-        record = decision.candidates[id].record
-        outcomes[id] = evaluate_symbols(record.checks, result.tree)
-        problems += find_failures(record, outcomes[id]) + find_useless(record, result.below(id))
-        if runs:
-            outcomes[id] += tuple(_not_yet(check) for check in record.checks if isinstance(check, PythonCheck))
+        if verdict.fits:
+            record = decision.candidates[id].record
+            outcomes[id] = evaluate_symbols(record.checks, result.tree)
+            problems += find_failures(record, outcomes[id]) + find_useless(record, result.below(id))
     return outcomes, problems
 
 
-def _not_yet(check: PythonCheck) -> CheckOutcome:
-    return CheckOutcome("python", check.name, CheckResult.SKIPPED, "it runs once the patch is applied")
+def list_waiting(record: Applied) -> tuple[CheckOutcome, ...]:
+    """The python checks of a patch that is not applied yet: they run where it is in place."""
+    why = "it runs once the patch is applied"
+    return tuple(
+        CheckOutcome("python", check.name, CheckResult.SKIPPED, why)
+        for check in record.checks
+        if isinstance(check, PythonCheck)
+    )
 
 
 def compile_all(decision: Decision) -> list[PatchkitError]:

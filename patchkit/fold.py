@@ -121,9 +121,11 @@ class _Step:
                 return self._change(diff, str(diff.old), str(diff.new))
 
     def _create(self, diff: FileDiff, path: str) -> FileOutcome:
-        if self.below.get(path) is not None:
-            return FileOutcome(path, problem="it is to be created, and exists already with other content")
         placed = apply_hunks(b"", diff)
+        there = self.below.get(path)
+        if there is not None:
+            which = "this very" if there.data == placed.data else "other"
+            return FileOutcome(path, problem=f"it is to be created, and exists already with {which} content")
         if placed.data is None:
             return FileOutcome(path, placed.outcomes)
         self.tree[path] = Content(placed.data, EXECUTABLE if diff.executable else PLAIN)
@@ -146,7 +148,7 @@ class _Step:
     def _change(self, diff: FileDiff, old: str, new: str) -> FileOutcome:
         content = self.below.get(old)
         if content is None:
-            return FileOutcome(new, problem=f"{old} does not exist")
+            return FileOutcome(new, problem="it does not exist" if new == old else f"{old} does not exist")
         if new != old and self.below.get(new) is not None:
             return FileOutcome(new, problem=f"{old} is to be renamed to it, and it exists already")
         shift = self.lower.get(old, Shift())

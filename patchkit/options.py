@@ -79,7 +79,6 @@ LOCK_TIMEOUT = click.option(
 CHANGE = (
     click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
     click.option("--diff", is_flag=True, help="Show the change as a diff."),
-    click.option("--accept-modified", is_flag=True, help="Take foreign files as they are as the base."),
     click.option("--discard-edits", is_flag=True, help="Replace foreign files; their bytes are kept."),
     click.option(
         "--wheel",
@@ -92,6 +91,7 @@ CHANGE = (
 )
 
 APPLY = (
+    click.option("--accept-modified", is_flag=True, help="Take foreign files as they are as the base."),
     click.option("--exact", is_flag=True, help="Revert what is applied and not declared."),
     click.option("--strict", is_flag=True, help="Missing distributions and wholly skipped checks are failures."),
     click.option("--skip-unmatched", is_flag=True, help="Go on without patches that have no variant here."),
@@ -145,7 +145,7 @@ def _say_again(options: Options) -> str:
 
 def to_how(keys: dict[str, Any]) -> ApplyOptions:
     """How to apply or revert, from what is left in ``keys``. Raises `UsageError` for options that contradict."""
-    accept, discard = keys.pop("accept_modified"), keys.pop("discard_edits")
+    accept, discard = keys.pop("accept_modified", False), keys.pop("discard_edits")
     if accept and discard:
         raise UsageError("--accept-modified and --discard-edits contradict each other", hint="give one of them")
     foreign = ForeignPolicy.ACCEPT if accept else ForeignPolicy.DISCARD if discard else ForeignPolicy.REFUSE

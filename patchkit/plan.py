@@ -52,12 +52,13 @@ def make_plan(outcome: Outcome) -> Plan:
     files = _list_files(outcome)
     written = {path: content for path in outcome.facts if (content := outcome.tree.get(path)) is not None}
     records, record_changes = _plan_records(outcome, files, written)
-    made = _folders_to_make(outcome)
+    file_changes = tuple(_plan_changes(outcome))
+    made = _folders_to_make(outcome, file_changes)
     folders = _folders_in_use(outcome.ledger.directories + made, files)
     kept = _keep(outcome)
     after = Ledger(outcome.applied, files, records, folders, kept)
     return Plan(
-        changes=(*_plan_changes(outcome), *record_changes),
+        changes=(*file_changes, *record_changes),
         objects=_objects(outcome, files),
         live=_live(after),
         live_before=_live(outcome.ledger),
@@ -161,13 +162,9 @@ def _rows(now: RecordNow, files: Iterable[LedgerFile], written: Mapping[str, Con
 # ---- directories and objects ----------------------------------------------------------------------------------
 
 
-def _folders_to_make(outcome: Outcome) -> tuple[str, ...]:
-    needed = {
-        parent
-        for path, content in outcome.tree.items()
-        if content is not None and path in outcome.members
-        for parent in _parents(path)
-    }
+def _folders_to_make(outcome: Outcome, changes: Iterable[FileChange]) -> tuple[str, ...]:
+    """The absent folders of files that are written: of created ones, and of shipped ones that come back."""
+    needed = {parent for change in changes if change.after is not None for parent in _parents(change.path)}
     return tuple(sorted(needed & outcome.absent_folders))
 
 
@@ -178,7 +175,9 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _folders_in_use(folders: tuple[str, ...], files: tuple[LedgerFile, ...]) -> tuple[str, ...]:
-    used = {parent for file in files if file.written is not None for parent in _parents(file.path)}
+    """Those of ``folders`` that hold a file which a patch created: they go when it goes."""
+    created = [file for file in files if file.base is None and file.written is not None]
+    used = {parent for file in created for parent in _parents(file.path)}
     return tuple(sorted(set(folders) & used))
 
 

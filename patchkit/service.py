@@ -12,10 +12,18 @@ from pathlib import Path
 
 from patchkit.account import account_for
 from patchkit.catalog import read_set_file
-from patchkit.change import DEFAULTS, ApplyOptions, Progress, change, find_effective, no_progress, report_on
+from patchkit.change import (
+    DEFAULTS,
+    ApplyOptions,
+    Progress,
+    change,
+    no_progress,
+    propose,
+    report_on,
+    with_python_checks,
+)
 from patchkit.decision import decide
 from patchkit.errors import ExitCode, NoPatchSets, PatchkitError, raise_all
-from patchkit.examination import prove
 from patchkit.model import Action, CheckResult, ForeignPolicy, Notice, PatchState
 from patchkit.patchset import Catalog, Patch, PatchSet
 from patchkit.report import PatchReport, Report
@@ -25,6 +33,7 @@ from patchkit.wanted import (
     Wanted,
     check_operands,
     find_patch,
+    list_declared,
     want_apply,
     want_exactly,
     want_named,
@@ -74,13 +83,15 @@ def check(options: Options, operands: Sequence[str] = ()) -> Report:
 
 
 def _check(scene: Scene, operands: Sequence[str]) -> Report:
-    decision = decide(scene, _want(scene, operands, exact=False))
-    checks, problems = prove(decision, runs=True)
-    raise_all([problem for problem in problems if problem.exit_code is ExitCode.PATCH_SET])
-    rows = tuple(_with_verdict(row) for row in account_for(decision, checks))
-    absent = any(row.state is PatchState.NOT_INSTALLED for row in rows)
-    no = problems or any(row.failed for row in rows) or (absent and operands) or not find_effective(decision)
-    return report_on("check", decision, patches=rows, answer=ExitCode.NO if no else ExitCode.DONE)
+    proposal = propose(scene, _want(scene, operands, exact=False), DEFAULTS)
+    raise_all([problem for problem in proposal.problems if problem.exit_code is ExitCode.PATCH_SET])
+    rows = tuple(_with_verdict(row) for row in account_for(proposal.decision, with_python_checks(proposal)))
+    told = "\n".join(row.message for row in rows)
+    report = report_on(
+        "check", proposal.decision, patches=rows, answer=ExitCode.NO if proposal.problems else ExitCode.DONE
+    )
+    untold = [problem for problem in proposal.problems if problem.message not in told]
+    return replace(report, notices=(*report.notices, *(Notice(problem.code, problem.message) for problem in untold)))
 
 
 def _with_verdict(row: PatchReport) -> PatchReport:
@@ -111,7 +122,9 @@ def apply(
         )
     except NoPatchSets as error:
         if not how.allow_empty:
-            raise
+            raise NoPatchSets(error.message, hint=f"{error.hint} --allow-empty accepts an empty run") from error
+        if how.exact and open_scene(options, CatalogNeed.OPTIONAL).ledger.applied:
+            raise NoPatchSets(error.message, hint="`patchkit revert --all` takes out what is applied here") from error
         return Report("apply", notices=(Notice(error.code, error.message),), summary="nothing to apply, as allowed")
 
 
@@ -156,8 +169,9 @@ def status(options: Options, *, exit_code: bool = False) -> Report:
 
 
 def _status(scene: Scene, *, exit_code: bool) -> Report:
-    decision = decide(scene, want_apply(scene.catalog, scene.ledger))
-    rows = account_for(decision, {})
+    scene, wanted = _want_leniently(scene)
+    decision = decide(scene, wanted)
+    rows = tuple(_mark_undeclared(scene, row) for row in account_for(decision, {}))
     settled = (PatchState.APPLIED, PatchState.UPSTREAMED, PatchState.NOT_NEEDED)
     passed_over = (PatchState.NOT_APPLICABLE, PatchState.NOT_INSTALLED)
     good = all(row.state in settled + passed_over for row in rows) and any(row.state in settled for row in rows)
@@ -169,6 +183,25 @@ def _status(scene: Scene, *, exit_code: bool) -> Report:
         "status", decision, patches=rows, answer=ExitCode.NO if exit_code and not good else ExitCode.DONE
     )
     return replace(report, notices=(*report.notices, *notices))
+
+
+def _want_leniently(scene: Scene) -> tuple[Scene, Wanted]:
+    """What is wanted; where the declaration is wrong, that is a warning, and what is applied counts alone."""
+    try:
+        return scene, want_apply(scene.catalog, scene.ledger)
+    except PatchkitError as error:
+        if error.exit_code is not ExitCode.PATCH_SET:
+            raise
+        notices = tuple(Notice(single.code, single.message) for single in error.all())
+        bare = replace(scene, catalog=Catalog(), notices=(*scene.notices, *notices))
+        return bare, want_apply(bare.catalog, bare.ledger)
+
+
+def _mark_undeclared(scene: Scene, row: PatchReport) -> PatchReport:
+    """Applied by name, or declared once: `apply` keeps it, `apply --exact` would take it out."""
+    if row.message or not scene.catalog.sets or row.id in list_declared(scene.catalog):
+        return row
+    return replace(row, message="not declared: `patchkit apply --exact` would take it out")
 
 
 def recover(options: Options, *, lock_timeout: float = 10.0) -> Report:

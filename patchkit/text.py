@@ -9,6 +9,7 @@ from dataclasses import replace
 from click import style
 
 from patchkit.errors import ExitCode, PatchkitError
+from patchkit.installed import FileState
 from patchkit.model import Action, CheckResult, HunkResult, PatchState
 from patchkit.patchset import Catalog, Patch, PatchSet, PythonCheck
 from patchkit.report import FileReport, PatchReport, Report
@@ -24,6 +25,11 @@ _COLOURS = {
     PatchState.NO_VARIANT: "red",
     PatchState.NOT_INSTALLED: None,
     PatchState.NOT_APPLICABLE: None,
+}
+_NOTHING = {
+    "revert": "nothing to do: no patch is applied here",
+    "status": "no patch is declared or applied here",
+    "check": "no patch is declared",
 }
 _MARKS = {
     CheckResult.PASSED: ("ok", "green"),
@@ -46,10 +52,11 @@ def render(report: Report, *, verbose: bool = False, again: str = "") -> Iterato
     elif report.dry_run and report.changes:
         yield "would write:"
         yield from (f"  {path}" for path in report.changes)
+        yield "nothing was written: leave out --dry-run to do it"
     summary = report.summary or _summarise(report)
     if summary:
         yield summary
-    following = _next_command(report)
+    following = _next_command(report, verbose=verbose)
     if following:
         yield f"next: {style(following + again, bold=True)}"
 
@@ -118,7 +125,7 @@ def _because(message: str) -> str:
 
 
 def _render_file(file: FileReport, *, verbose: bool) -> Iterator[str]:
-    state = f" ({file.state.value})" if file.state is not None else ""
+    state = f" ({file.state.value})" if file.state is not None and file.state is not FileState.PRISTINE else ""
     problem = f": {file.message}" if file.message else ""
     yield f"    {file.path}{state}{problem}"
     for hunk in file.hunks:
@@ -140,7 +147,9 @@ def _indent(lines: Iterable[str], width: int = 4) -> Iterator[str]:
 
 def _summarise(report: Report) -> str:
     if not report.patches:
-        return "nothing to do: no patch is applied here" if report.command == "revert" else ""
+        return _NOTHING.get(report.command, "") if report.error is None else ""
+    if report.command in ("check", "status") and all(row.state is PatchState.NOT_INSTALLED for row in report.patches):
+        return "none of the distributions is installed here: is this the environment you mean?"
     counts = Counter(_word(report, row) for row in report.patches)
     words = ", ".join(f"{count} {word}" for word, count in counts.items())
     checks = Counter(check.result for row in report.patches for check in row.checks)
@@ -152,24 +161,20 @@ def _summarise(report: Report) -> str:
     return f"brought the ledger up to date: {words}" if report.wrote else f"nothing to do: {words}"
 
 
-def _next_command(report: Report) -> str:
-    if report.error is not None:
+def _next_command(report: Report, *, verbose: bool) -> str:
+    if report.error is not None or report.dry_run:
         return ""
-    if (
-        report.command == "apply"
-        and not report.dry_run
-        and any(row.action is not Action.NONE for row in report.patches)
-    ):
+    if report.command == "apply" and any(row.action is not Action.NONE for row in report.patches):
         return "patchkit verify"
-    if report.dry_run and report.changes:
-        return f"patchkit {report.command} without --dry-run"
-    waiting = [row.next for row in report.patches if row.next]
-    if report.command in ("check", "status") and waiting:
-        several = len(waiting) > 1 and all(step.startswith("patchkit apply ") for step in waiting)
-        return "patchkit apply" if several else waiting[0]
     if report.command == "verify" and report.exit_code is ExitCode.NO:
-        return waiting[0] if waiting else "patchkit status"
-    return ""
+        return next((row.next for row in report.patches if row.next), "patchkit status")
+    if report.command not in ("check", "status"):
+        return ""
+    failed = [row for row in report.patches if row.failed]
+    if failed or (report.exit_code is ExitCode.NO and report.command == "check"):
+        return "" if verbose else next((row.next for row in failed if row.next), "")
+    waiting = [row.next for row in report.patches if row.next]
+    return "patchkit apply" if len(waiting) > 1 else "".join(waiting)
 
 
 # ---- the patch sets at hand -----------------------------------------------------------------------------------

@@ -78,19 +78,32 @@ def execute(
     with _telling():
         _admit(lock, plan)
         journal = _describe(lock, plan)
+    begun = False
     try:
         with _telling():
             _back_up(lock, plan, journal)
+            begun = True
             _put_in_place(lock, plan, journal, progress)
         before_commit()
         with _telling():
+            _read_back(lock, plan)  # what runs before the commit may be anything, and must leave the files alone
             _commit(lock, plan)
-    except BaseException:
+    except BaseException as error:
         # Only the disk knows how far it came: a Ctrl-C just behind the commit record is too late to undo anything.
-        if recover(lock) is not Recovery.FINISHED:
+        found = recover(lock)
+        if found is Recovery.NOTHING and begun:
+            raise _lost(lock) from error
+        if found is not Recovery.FINISHED:
             raise
     else:
         _finish(lock, journal)
+
+
+def _lost(lock: Lock) -> NotRolledBack:
+    return NotRolledBack(
+        f"{lock.state(JOURNAL)} went away while patchkit was at work: nothing tells how to undo it",
+        hint="a check must not touch the state folder; reinstall the distributions, then apply anew",
+    )
 
 
 def _put_links_first(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
@@ -173,6 +186,10 @@ def _put_in_place(lock: Lock, plan: Plan, journal: Journal, progress: Callable[[
         swap(lock, move)
         progress(done, len(moves))
     settle(lock, [change.path for change in plan.changes], journal.made)
+    _read_back(lock, plan)
+
+
+def _read_back(lock: Lock, plan: Plan) -> None:
     for change in plan.changes:
         if not _is_alike(observe(lock, change.path), Observed(change.path, change.after)):
             raise RolledBack(f"{lock.at(change.path)} does not read back as it was written")

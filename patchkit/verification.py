@@ -14,7 +14,7 @@ from patchkit.decision import decide
 from patchkit.errors import ExitCode, PatchkitError
 from patchkit.examination import run_python_checks
 from patchkit.fold import Tree
-from patchkit.installed import FileState
+from patchkit.installed import Distribution, FileState
 from patchkit.model import CheckOutcome, CheckResult, Notice, PatchState
 from patchkit.patchset import PatchId, SymbolCheck
 from patchkit.proof import evaluate_symbols
@@ -23,12 +23,12 @@ from patchkit.scene import Scene
 from patchkit.site import find_distribution, observe
 from patchkit.survey import gather_facts, read_ownership
 from patchkit.symbols import module_paths
-from patchkit.wanted import matches, want_apply, want_named, want_revert
+from patchkit.wanted import check_known, matches, want_apply, want_named
 
 
 def verify_applied(scene: Scene, operands: Sequence[str], *, checks: bool) -> Report:
     """The report of ``verify`` on the applied patches that ``operands`` name (all where there are none)."""
-    want_revert(scene.catalog, scene.ledger, operands)  # raises for names that nothing knows
+    check_known(scene.catalog, scene.ledger, operands, "verify")
     chosen = [
         applied for applied in scene.ledger.applied if not operands or any(matches(x, applied.id) for x in operands)
     ]
@@ -60,15 +60,16 @@ def _read_facts(scene: Scene, chosen: Sequence[Applied]) -> dict[str, Facts]:
 
 
 def _explain(scene: Scene, paths: Mapping[str, str]) -> dict[str, Facts]:
-    ownership = {}
-    for name in set(paths.values()):
-        try:
-            found = find_distribution(scene.listing, name, scene.environment)
-        except PatchkitError:
-            continue  # whatever became of the distribution, the files are not what was written
-        if found is not None:
-            ownership[name] = read_ownership(found, scene.ledger)
+    owners = {name: _find_owner(scene, name) for name in set(paths.values())}
+    ownership = {name: read_ownership(owner, scene.ledger) for name, owner in owners.items() if owner is not None}
     return gather_facts(scene, paths, ownership, ())
+
+
+def _find_owner(scene: Scene, name: str) -> Distribution | None:
+    try:
+        return find_distribution(scene.listing, name, scene.environment)
+    except PatchkitError:
+        return None  # whatever became of the distribution, the files are not what was written
 
 
 def _verify(scene: Scene, applied: Applied, facts: Mapping[str, Facts], *, checks: bool) -> PatchReport:
@@ -77,9 +78,7 @@ def _verify(scene: Scene, applied: Applied, facts: Mapping[str, Facts], *, check
         applied.id, applied.distribution, applied.version, applied.variant, PatchState.APPLIED, files=files
     )
     if not is_in_place(applied, facts):
-        wrong = [f"{file.path} is {file.state.value}" for file in files if file.state not in (None, FileState.PATCHED)]
-        words = ", ".join(wrong) or "its files hold other patches, and not this one"
-        return replace(row, state=PatchState.DRIFTED, message=words, next=f"patchkit apply {applied.id}", failed=True)
+        return _report_drift(scene, applied, row)
     trouble = _compile(scene, applied, facts)
     if trouble:
         return replace(row, message=trouble, next=f"patchkit revert {applied.id}", failed=True)
@@ -89,8 +88,27 @@ def _verify(scene: Scene, applied: Applied, facts: Mapping[str, Facts], *, check
     return replace(row, checks=outcomes, message=message, failed=bool(bad))
 
 
+def _report_drift(scene: Scene, applied: Applied, row: PatchReport) -> PatchReport:
+    """The bytes are not there: what became of the distribution, or of each file, and what brings them back."""
+    owner = _find_owner(scene, applied.distribution)
+    if owner is None:
+        words = f"{applied.distribution} is not installed now; it was patched as {applied.version}"
+        again = f"patchkit revert {applied.id}"
+        return replace(row, installed=None, state=PatchState.DRIFTED, message=words, next=again, failed=True)
+    wrong = [f"{file.path} is {file.state.value}" for file in row.files if file.state not in (None, FileState.PATCHED)]
+    words = ", ".join(wrong) or "its files hold other patches, and not this one"
+    if owner.version != applied.version:
+        words = f"{owner.name} {owner.version} is installed now; it was patched as {applied.version}"
+    foreign = any(file.state in (FileState.FOREIGN, FileState.MISSING) for file in row.files)
+    again = f"patchkit check {applied.id}" if foreign else f"patchkit apply {applied.id}"
+    return replace(row, installed=owner.version, state=PatchState.DRIFTED, message=words, next=again, failed=True)
+
+
 def _report_file(facts: Facts) -> FileReport:
-    return FileReport(facts.path, FileState.PATCHED if is_as_written(facts) else classify(facts))
+    if is_as_written(facts):
+        return FileReport(facts.path, FileState.PATCHED)
+    gone = facts.content is None and facts.entry is not None and facts.entry.written is not None
+    return FileReport(facts.path, FileState.MISSING if gone else classify(facts))
 
 
 def _compile(scene: Scene, applied: Applied, facts: Mapping[str, Facts]) -> str:
@@ -123,7 +141,10 @@ def _mention_declared(scene: Scene, operands: Sequence[str]) -> tuple[Notice, ..
     """Declared patches that the ledger does not hold. ``verify`` does not judge them: ``status --exit-code`` does."""
     if operands:
         return ()
-    wanted = want_apply(scene.catalog, scene.ledger)  # a default whose alternative was named is not waited for
+    try:
+        wanted = want_apply(scene.catalog, scene.ledger)  # a default whose alternative was named is not waited for
+    except PatchkitError as error:
+        return tuple(Notice(single.code, single.message) for single in error.all())
     waiting = sorted(id for id in wanted.reasons if scene.ledger.patch(id) is None)
     if not waiting:
         return ()

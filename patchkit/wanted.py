@@ -92,13 +92,16 @@ def matches(operand: str, id: PatchId) -> bool:
     return operand == str(id) if "/" in operand else operand == id.set
 
 
-def _unknown(operand: str, known: Iterable[PatchId], where: str, folders: Sequence[str]) -> UnknownPatch:
+def _unknown(operand: str, known: Mapping[PatchId, Patch], where: str, folders: Sequence[str]) -> UnknownPatch:
     from difflib import get_close_matches
 
     words = {str(id) for id in known} | {id.set for id in known}
     close = get_close_matches(operand, sorted(words), n=1)
     places = ", ".join(folders) or "no patch folder"
     message = f"{where}: no patch set or patch is called {operand!r} (looked in {places})"
+    of_distribution = sorted({id.set for id, patch in known.items() if patch.distribution == operand.lower()})
+    if of_distribution:
+        return UnknownPatch(message, hint=f"the patch set for {operand} is {of_distribution[0]!r}")
     return UnknownPatch(message, hint=f"did you mean {close[0]!r}?" if close else None)
 
 
@@ -172,18 +175,22 @@ def _add(
     """What is applied now, plus ``chosen``: one member of a group replaces another, but a default never a named one."""
     patches = catalog.patches
     reasons = {applied.id: applied.reason for applied in ledger.applied}
-    holders = {_group(applied): applied for applied in ledger.applied if applied.group}
+    groups = {applied.id: _group(patches.get(applied.id, applied)) for applied in ledger.applied}
     dropped: set[PatchId] = set()
     yielding: set[PatchId] = set()
     for id, reason in chosen.items():
         group = _group(patches[id])
-        holder = holders.get(group)
-        if group is None or holder is None or holder.id == id:
-            continue
-        if reason is Reason.DECLARED and holder.reason is Reason.NAMED:
+        rivals = [other for other in groups if group is not None and groups[other] == group and other != id]
+        held = [other for other in rivals if reason is Reason.DECLARED and reasons[other] is Reason.NAMED]
+        if held and id in reasons:
+            raise GroupClash(
+                f"{id} and {held[0]} are both applied, and alternatives by now (group {patches[id].group!r})",
+                hint=f"take one out: `patchkit revert {id}`, or `patchkit revert {held[0]}`",
+            )
+        if held:
             yielding.add(id)
         else:
-            dropped.add(holder.id)
+            dropped |= set(rivals)
     for id, reason in chosen.items():
         if id not in yielding:
             reasons[id] = Reason.NAMED if Reason.NAMED in (reason, reasons.get(id)) else reason
@@ -196,20 +203,23 @@ def _add(
     )
 
 
+def check_known(catalog: Catalog, ledger: Ledger, operands: Sequence[str], command: str) -> None:
+    """Raise `UnknownPatch` for an operand that neither the ledger nor a patch set at hand knows.
+
+    Without any patch set at hand nothing tells a typing error from a patch that is not applied, so it is no error.
+    """
+    known = [*(applied.id for applied in ledger.applied), *catalog.patches]
+    if catalog.sets:
+        unknown = [operand for operand in operands if not any(matches(operand, id) for id in known)]
+        raise_all([_unknown(operand, catalog.patches, command, catalog.folders) for operand in unknown])
+
+
 def want_revert(catalog: Catalog, ledger: Ledger, operands: Sequence[str]) -> Wanted:
     """``revert X``: what is applied now, minus X, where ``SET`` stands for all its applied patches.
 
-    X that is known and not applied is no error: reverting twice is reverting once. Raises `UnknownPatch` for an operand
-    that neither the ledger nor a patch set at hand knows.
+    X that is not applied is no error: reverting twice is reverting once. Raises `UnknownPatch` as `check_known` does.
     """
-    known = [*(applied.id for applied in ledger.applied), *catalog.patches]
-    raise_all(
-        [
-            _unknown(operand, known, "revert", catalog.folders)
-            for operand in operands
-            if not any(matches(operand, id) for id in known)
-        ]
-    )
+    check_known(catalog, ledger, operands, "revert")
     gone = frozenset(applied.id for applied in ledger.applied if any(matches(x, applied.id) for x in operands))
     kept = {applied.id: applied.reason for applied in ledger.applied if applied.id not in gone}
     return Wanted(reasons=kept, dropped=gone, named=gone)

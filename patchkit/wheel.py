@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 
 from patchkit.errors import WrongWheel
@@ -45,5 +46,5 @@ def _read_members(wheel: str, paths: frozenset[str]) -> dict[str, bytes]:
         with zipfile.ZipFile(wheel) as archive:
             places = {_ROOTS.sub("", name, count=1): name for name in archive.namelist()}
             return {path: archive.read(places[path]) for path in paths & places.keys()}
-    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise WrongWheel(f"--wheel {wheel} cannot be read: {error}") from error

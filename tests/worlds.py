@@ -209,25 +209,29 @@ def record_digest(data: bytes) -> str:
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
-def find_wheel(distribution: str, version: str) -> Path:
+CACHE = Path(OUTER.get("XDG_CACHE_HOME") or Path(OUTER.get("HOME", "~"), ".cache").expanduser(), "patchkit-tests")
+
+
+def find_wheel(distribution: str, version: str, *, built: bool = False) -> Path:
     """The wheel of a release from the index: from ``PATCHKIT_WHEELS``, or the cache, or downloaded into the cache once.
 
     The cache is ``patchkit-tests`` in XDG_CACHE_HOME or ~/.cache. A wheel appears in it whole or not at all, so test
-    runs may share it.
+    runs may share it. ``built``: the index has the source distribution only, and pip builds the wheel from it.
     """
     pattern = f"{re.sub(r'[-_.]+', '_', distribution).lower()}-{version}-*.whl"
-    cache = Path(OUTER.get("XDG_CACHE_HOME") or Path(OUTER.get("HOME", "~"), ".cache").expanduser(), "patchkit-tests")
     folders = [Path(folder) for folder in (OUTER.get("PATCHKIT_WHEELS"),) if folder]
-    found = [wheel for folder in (*folders, cache) for wheel in sorted(folder.glob(pattern))]
-    return found[0] if found else _download(distribution, version, cache)
+    found = [wheel for folder in (*folders, CACHE) for wheel in sorted(folder.glob(pattern))]
+    return found[0] if found else _download(distribution, version, CACHE, built=built)
 
 
-def _download(distribution: str, version: str, cache: Path) -> Path:
+def _download(distribution: str, version: str, cache: Path, *, built: bool) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     folder = Path(mkdtemp(prefix=".download-", dir=cache))
-    options = ("--no-deps", "--only-binary", ":all:", "--dest", folder)
+    download = ("download", "--only-binary", ":all:", "--dest", folder)
+    build = ("wheel", "--no-binary", distribution, "--wheel-dir", folder)
+    options = (*(build if built else download), "--no-deps", "--disable-pip-version-check", "--no-input")
     try:
-        pip = (sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input")
+        pip = (sys.executable, "-m", "pip")
         ended = run(*pip, *options, f"{distribution}=={version}", cwd=folder, env=OUTER, timeout=600)
         assert ended.exit_code == 0, (
             f"{distribution} {version} cannot be downloaded; a folder that has the wheel can be named by "

@@ -2,9 +2,10 @@
 
     python tests/gpu/flashinfer_compile.py --wheel flashinfer_python-0.6.3-py3-none-any.whl --output DIR
 
-For each wheel and each variant it makes a site root of its own, applies the patch with `patchkit`, runs every scenario of
-`scenarios.py` in a process of its own, and reverts. DIR gets results.json and results.md (`table.py`). The interpreter that
-runs this needs PyTorch with CUDA, FlashInfer's dependencies and patchkit's; nvcc must be there (CUDA_HOME), and a GPU.
+For each wheel and each variant it makes a site root of its own, applies the patch with `patchkit`, runs every scenario
+of `scenarios.py` in a process of its own, and reverts. DIR gets results.json and results.md (`table.py`). The
+interpreter that runs this needs PyTorch with CUDA, FlashInfer's dependencies and patchkit's; nvcc must be there
+(CUDA_HOME), and a GPU.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Root:
     version: str
     variant: str
     site: Path
+    applied: dict[str, Any] | None = None
+    reverted: bool | None = None
     results: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -155,24 +158,25 @@ def patchkit(root: Root, *words: str) -> dict[str, Any]:
     return document
 
 
-def apply(root: Root) -> dict[str, Any] | None:
-    """Apply and verify the patches of a variant, their checks among it; what was applied."""
+def apply(root: Root) -> None:
+    """Apply and verify the patches of the variant, their checks among it."""
     operands = OPERANDS[root.variant]
     if not operands:
-        return None
-    document = patchkit(root, "apply", *operands)
+        return
+    rows = patchkit(root, "apply", *operands)["patches"]
     patchkit(root, "verify")
-    checks = [check["result"] for row in document["patches"] for check in row["checks"]]
-    return {
-        "patches": {row["patch"]: row["variant"] for row in document["patches"]},
+    checks = [check["result"] for row in rows for check in row["checks"]]
+    root.applied = {
+        "patches": {row["patch"]: row["variant"] for row in rows},
         "checks": {result: checks.count(result) for result in sorted(set(checks))},
     }
 
 
-def revert(root: Root, before: dict[str, str]) -> bool:
-    """Whether the site root is, byte for byte, what it was."""
-    patchkit(root, "revert", "--all")
-    return digests(root.site) == before
+def revert(root: Root, before: dict[str, str]) -> None:
+    """Revert, and note whether the site root is, byte for byte, what it was."""
+    if root.applied:
+        patchkit(root, "revert", "--all")
+        root.reverted = digests(root.site) == before
 
 
 # --- scenarios
@@ -234,8 +238,8 @@ def scenarios(root: Root) -> Iterator[tuple[str, list[str], str, bool]]:
         yield name, ["--fullgraph"] if root.variant == FULLGRAPH else [], name, False
 
 
-def measure(roots: list[Root], options: Options) -> None:
-    """All scenarios of all roots: what only tells right from wrong side by side, then what is timed, one by one."""
+def side_by_side(roots: list[Root], options: Options) -> None:
+    """All that only tells right from wrong."""
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(lambda root: run(root, options, "machine"), roots))  # builds the kernels
         waiting = [
@@ -245,6 +249,10 @@ def measure(roots: list[Root], options: Options) -> None:
         ]
         for one in waiting:
             one.result()
+
+
+def one_by_one(roots: list[Root], options: Options) -> None:
+    """What is timed, with nothing else running; the variants take turns."""
     for number in range(options.passes):
         for root in roots:
             words = ["--fullgraph"] if root.variant == FULLGRAPH else []
@@ -269,24 +277,35 @@ def output(command: list[str]) -> str:
         return ""
 
 
-def results(wheels: list[Path], options: Options) -> dict[str, Any]:
-    roots = [root for wheel in wheels for root in make_roots(wheel, options)]
-    before = {root.site: digests(root.site) for root in roots}
-    with ThreadPoolExecutor(options.jobs) as pool:
-        applied = list(pool.map(apply, roots))
-    say("patches applied")
-    measure(roots, options)
+def save(roots: list[Root], options: Options, folder: Path) -> None:
     rows = [
         {
             "flashinfer": root.version,
             "variant": root.variant,
-            "applied": what,
-            "reverted_byte_for_byte": what and revert(root, before[root.site]),
+            "applied": root.applied,
+            "reverted_byte_for_byte": root.reverted,
             "scenarios": root.results,
         }
-        for root, what in zip(roots, applied, strict=True)
+        for root in roots
     ]
-    return {"device": options.device, "driver": driver(), "nvcc": nvcc(), "stand_in": options.stand_in, "runs": rows}
+    found = {"device": options.device, "driver": driver(), "nvcc": nvcc(), "stand_in": options.stand_in, "runs": rows}
+    (folder / "results.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / "results.md").write_text(markdown([found]))
+
+
+def measure(wheels: list[Path], options: Options, folder: Path) -> None:
+    """Everything, in order. What is known is saved before the slow end: little is lost where it is cut short."""
+    roots = [root for wheel in wheels for root in make_roots(wheel, options)]
+    before = {root.site: digests(root.site) for root in roots}
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(apply, roots))
+    say("patches applied")
+    side_by_side(roots, options)
+    save(roots, options, folder)
+    one_by_one(roots, options)
+    for root in roots:
+        revert(root, before[root.site])
+    save(roots, options, folder)
 
 
 def main() -> None:
@@ -304,9 +323,7 @@ def main() -> None:
     given.output.mkdir(parents=True, exist_ok=True)
     work = (given.work or given.output / "work").resolve()
     options = Options(given.device, given.kernel == "stand-in", given.jobs, given.passes, work)
-    found = results([wheel.resolve() for wheel in given.wheel], options)
-    (given.output / "results.json").write_text(json.dumps(found, indent=1) + "\n")
-    (given.output / "results.md").write_text(markdown([found]))
+    measure([wheel.resolve() for wheel in given.wheel], options, given.output)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,23 @@
 """What is tried with one installed FlashInfer, one scenario a process: `python scenarios.py NAME --result FILE`.
 
 Each scenario writes one JSON object. ``outcome`` is ``works``, ``differs`` (ran, with other results than eager code),
-``fails`` (an exception, told under ``error``) or ``not run``. `flashinfer_compile.py` starts these processes; FlashInfer
-must be importable in them. ``--stand-in`` says that `quantiser.cu` was put in place of FlashInfer's kernel: then the
-check for the architecture, which 0.7.4 makes in Python, is switched off. ``--device cpu`` is a rehearsal of this
-program: FlashInfer is told that the host is an SM90 device.
+``fails`` (an exception, told under ``error``) or ``not run``. `flashinfer_compile.py` starts these processes;
+FlashInfer must be importable in them. ``--stand-in`` says that `quantiser.cu` was put in place of FlashInfer's kernel:
+then the check for the architecture, which 0.7.4 makes in Python, is switched off. ``--device cpu`` is a rehearsal of
+this program: FlashInfer is told that the host is an SM90 device.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import platform
 import re
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -163,20 +165,9 @@ def graph_breaks() -> list[str]:
 
 
 def machine(case: Case, quantise: Quantise) -> Outcome:
-    """What all this runs on; a first call, which builds the kernel; and whether its bytes are the reference's."""
-    import platform
-    from importlib.metadata import version
-
-    import triton
-
-    found = {
-        "outcome": "works",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "triton": triton.__version__,
-        "apache-tvm-ffi": version("apache-tvm-ffi"),
-    }
+    """What all this runs on; and a first call, which builds the kernel for the scenarios that come after it."""
+    found: Outcome = {"outcome": "works", "python": platform.python_version(), "torch": torch.__version__}
+    found |= {name: version_of(name) for name in ("triton", "apache-tvm-ffi")}
     if case.device == "cuda":
         found["gpu"] = torch.cuda.get_device_name()
         found["capability"] = ".".join(map(str, torch.cuda.get_device_capability()))
@@ -184,8 +175,15 @@ def machine(case: Case, quantise: Quantise) -> Outcome:
     return found
 
 
+def version_of(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
 def kernel(case: Case, quantise: Quantise) -> Outcome:
-    """The kernel against a quantiser in PyTorch: the share of equal bytes over all layouts and shapes, 1 if all are."""
+    """The kernel against a quantiser in PyTorch, byte by byte: all layouts, all shapes but the last (some refuse it)."""
     from reference import quantised
 
     same = total = 0
@@ -350,7 +348,7 @@ def captured(function: Quantise, x: torch.Tensor, scale: torch.Tensor) -> tuple[
 
 
 def opcheck(case: Case, quantise: Quantise) -> Outcome:
-    """PyTorch's own tests of a custom operator: schema, autograd registration, fake results, AOT with dynamic shapes."""
+    """PyTorch's own tests of a custom operator: schema, autograd registration, fake results, AOT compilation."""
     try:
         operator = torch.ops.patchkit_flashinfer.fp4_quantize.default
     except AttributeError:
