@@ -17,6 +17,7 @@ from patchkit.model import Action, CheckOutcome, HunkResult, PatchState
 from patchkit.patchset import PatchId, Variant
 from patchkit.report import FileReport, PatchReport
 from patchkit.trials import Trial
+from patchkit.versions import is_version
 
 Outcomes = Mapping[PatchId, tuple[CheckOutcome, ...]]
 
@@ -67,8 +68,10 @@ def _account(decision: Decision, choice: Choice, checks: tuple[CheckOutcome, ...
     )
     if choice.state is not None:
         trials = decision.trials.get(choice.id, ())
+        gone = choice.applied is not None and state_in_ledger(choice.applied, None, decision.facts)
         return replace(
             row,
+            action=Action.REVERTED if gone in (PatchState.APPLIED, PatchState.OUTDATED) else Action.NONE,
             message="; ".join(filter(None, (choice.message, suggest_variant(choice, trials)))),
             files=tuple(FileReport(file.path, None, file.hunks, file.problem) for file in _nearest(trials)),
             failed=choice.state is PatchState.NO_VARIANT,
@@ -165,6 +168,8 @@ def suggest_variant(choice: Choice, trials: Sequence[Trial]) -> str:
     if choice.state is not PatchState.NO_VARIANT or choice.installed is None:
         return ""
     version = choice.installed.version
+    if not is_version(version):
+        return f"{version!r} is no version by PEP 440, so no range can hold it"
     fitting = [trial.variant for trial in trials if trial.fits]
     if fitting:
         return f"{fitting[0].file} would fit: try it, then add to the manifest\n{manifest_lines(fitting[0], version)}"

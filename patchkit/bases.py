@@ -21,8 +21,9 @@ from patchkit.patchset import PatchId
 class Facts:
     """All that is known of one path. ``row`` is its RECORD row, unless the ledger says that the row is ours.
 
-    ``saved`` are the bytes that the object store has for the ledger's base, ``supplied`` those of a wheel that the
-    user named; None where there are none. ``distribution`` and ``version`` are of the one that owns it.
+    ``distribution`` and ``version`` are of the one that owns it; ``stale``: it had another version when ``entry`` was
+    written. ``saved`` are the bytes that the object store has for the ledger's base, ``supplied`` those of a wheel
+    that the user named; None where there are none.
     """
 
     path: str
@@ -33,6 +34,7 @@ class Facts:
     entry: LedgerFile | None = None
     saved: bytes | None = None
     supplied: bytes | None = None
+    stale: bool = False
 
     @property
     def content(self) -> Content | None:
@@ -63,7 +65,9 @@ def classify(facts: Facts) -> FileState:
         return FileState.FOREIGN
     written_here = entry is not None and _is_written(content, entry)
     if is_pristine(facts, content):
-        return FileState.PATCHED if written_here and _only_mode_differs(entry) else FileState.PRISTINE
+        unproved = facts.row is not None and facts.row.digest is None and facts.stale
+        ours = written_here and (unproved or _only_mode_differs(entry))
+        return FileState.PATCHED if ours else FileState.PRISTINE
     if written_here or (
         entry is not None and entry.written and content and sha256(content.data) == entry.written.sha256
     ):
@@ -90,7 +94,7 @@ def _only_mode_differs(entry: LedgerFile | None) -> bool:
 def is_pristine(facts: Facts, content: Content | None) -> bool:
     """Whether ``content`` is what the distribution shipped at this path, by the RECORD installed now.
 
-    A row without digest is taken at first contact: then what is on disk counts, later what the ledger noted.
+    A row without digest is taken at first contact with a version: then what is on disk counts, later what was noted.
     """
     if facts.row is None:
         return content is None
@@ -98,7 +102,7 @@ def is_pristine(facts: Facts, content: Content | None) -> bool:
         return False
     if facts.row.digest is not None:
         return facts.row.digest.matches(content.data)
-    noted = facts.entry.base if facts.entry is not None else None
+    noted = facts.entry.base if facts.entry is not None and not facts.stale else None
     return noted is None or noted.sha256 == sha256(content.data)
 
 

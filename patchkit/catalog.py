@@ -77,6 +77,8 @@ def _read_project(cwd: str) -> tuple[Project, str]:
 def _read(path: str) -> bytes:
     """The bytes of a file. One that is larger than any reader takes is refused before it fills the memory."""
     try:
+        if os.path.exists(path) and not os.path.isfile(path):  # opening a named pipe would wait for its other end
+            raise BadManifest(f"{path} is not a plain file", hint="put a file in its place")
         with open(path, "rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except OSError as error:

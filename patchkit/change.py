@@ -23,7 +23,7 @@ from patchkit.patchset import PatchId
 from patchkit.plan import make_plan
 from patchkit.report import Report
 from patchkit.scene import Scene, read_steadily, reread_state
-from patchkit.site import find_version, object_path
+from patchkit.site import object_path
 from patchkit.wanted import Wanted
 
 Progress = Callable[[int, int], None]
@@ -75,15 +75,13 @@ def change(
     scene, plan = proposal.decision.scene, proposal.plan
     if plan is None:
         return _refuse(command, proposal, how)
-    if how.dry_run or (plan.empty and not _has_debris(scene)):
+    if plan.empty and not _has_debris(scene):
         return _tell(command, proposal, how, done=not how.dry_run)
-    from patchkit.transaction import preflight
-
-    errors = preflight(Path(scene.root), plan)
-    if errors and plan.empty:  # what a killed run left can only be swept where one may write
-        return _tell(command, proposal, how, done=True)
-    if errors:
-        return _refuse(command, replace(proposal, problems=tuple(errors)), how)
+    obstacles = find_obstacles(proposal)
+    if obstacles:
+        return _refuse(command, replace(proposal, problems=obstacles), how)
+    if how.dry_run or not _may_sweep(scene, plan):
+        return _tell(command, proposal, how, done=not how.dry_run)
     return _execute(command, scene, want, how, proposal, progress)
 
 
@@ -91,6 +89,21 @@ def _open_whole(open_it: Callable[[], Scene], how: ApplyOptions) -> Scene:
     """The scene without an interrupted transaction: whoever is about to write undoes it first."""
     scene = open_it()
     return _recover_first(scene, how) if scene.state.interrupted and not how.dry_run else scene
+
+
+def find_obstacles(proposal: Proposal) -> tuple[PatchkitError, ...]:
+    """What keeps a plan from being written at all: permissions, ownership, a read-only file system. Only looks."""
+    from patchkit.transaction import preflight
+
+    plan = proposal.plan
+    return () if plan is None or plan.empty else tuple(preflight(Path(proposal.decision.scene.root), plan))
+
+
+def _may_sweep(scene: Scene, plan: Plan) -> bool:
+    """Whether what a killed run left can be swept here; where it cannot, an empty plan is still a no-op."""
+    from patchkit.transaction import preflight
+
+    return not (plan.empty and preflight(Path(scene.root), plan))
 
 
 def _has_debris(scene: Scene) -> bool:
@@ -146,17 +159,14 @@ def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:
 
 
 def _judge_files(decision: Decision) -> list[PatchkitError]:
-    """Files that hold patches which go, and that may not be touched."""
-    if decision.stacked is None:
-        return []
-    return [
-        base.problem
-        for path, base in decision.bases.items()
-        if base.problem is not None
-        and (entry := decision.facts[path].entry) is not None
-        and decision.wanted.dropped & set(entry.patches)
-        and not any(path in candidate.record.paths for candidate in decision.candidates.values())
-    ]
+    """Files that may not be touched, and hold a patch that would leave them: reverted, changed or not needed by now."""
+    problems: list[PatchkitError] = []
+    for path, base in decision.bases.items():
+        entry = decision.facts[path].entry
+        staying = {layer.id for layer in decision.layers if path in layer.paths}
+        if base.problem is not None and entry is not None and set(entry.patches) - staying:
+            problems.append(base.problem)
+    return problems
 
 
 def find_effective(decision: Decision) -> list[PatchId]:
@@ -240,7 +250,7 @@ def _notices(decision: Decision) -> tuple[Notice, ...]:
         found += [
             Notice("shadowed", f"{id}: {name} is installed, and its prebuilt binaries win over the patched source")
             for name in shadows
-            if find_version(decision.scene.listings, name) is not None
+            if decision.scene.version_of(name) is not None
         ]
     found += [
         Notice("unrecorded", f"{path} has no digest in RECORD: what was on disk at first contact counts as shipped")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from patchkit.installed import Environment
@@ -26,26 +26,42 @@ KEPT_BYTES = 1 << 16
 POLL_SECONDS = 0.05
 
 
-def run_python_check(
-    check: PythonCheck, script: str, executable: str | None, root: str, is_installed: Callable[[str], bool]
-) -> CheckOutcome:
-    """Run the script at the path ``script``; ``executable`` None means that no interpreter was named.
+# Runs a script as if it had been named, with a folder on its path that the interpreter does not have on its own: before
+# the site-packages, whose copy is not the one meant, and behind the standard library.
+_RUN_WITH = """
+import runpy, site, sys
+root, script = sys.argv[1:]
+size = len(sys.path)
+site.addsitedir(root)
+added, sys.path[size:] = sys.path[size:], []
+ends = ("site-packages", "dist-packages")
+place = next((number for number, path in enumerate(sys.path) if path.endswith(ends)), size)
+sys.path[place:place] = added
+sys.path[0], sys.argv = script.rpartition("/")[0], [script]
+runpy.run_path(script, run_name="__main__")
+"""
 
-    The site root comes first on the script's path, for a root that was named need not be on the interpreter's own.
+
+def run_python_check(
+    check: PythonCheck, script: str, environment: Environment, root: str, is_installed: Callable[[str], bool]
+) -> CheckOutcome:
+    """Run the script at the path ``script``; without an interpreter it is skipped.
+
+    The site root is added to the script's path where it is not on the interpreter's own.
     """
     missing = [name for name in check.needs if not is_installed(name)]
     if missing:
         return _skip(check, f"{', '.join(missing)} is not installed")
-    if executable is None:
+    if environment.executable is None:
         return _skip(check, "only a folder was named: --python PATH runs it")
-    search = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": search}
+    seen = {os.path.realpath(folder) for folder in environment.visible}
+    words = [script] if os.path.realpath(root) in seen else ["-c", _RUN_WITH, root, script]
     with subprocess.Popen(
-        [executable, "-B", script],
+        [environment.executable, "-B", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=environment,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         start_new_session=True,
     ) as process:
         try:
@@ -101,21 +117,45 @@ def _judge(check: PythonCheck, code: int, output: bytes) -> CheckOutcome:
     return CheckOutcome("python", check.name, CheckResult.FAILED, "\n".join([ending, *lines[-SHOWN_LINES:]]))
 
 
-def compile_source(source: bytes, path: str, environment: Environment) -> str:
-    """Why ``source`` does not compile for the target interpreter, "" where it does. Nothing of it is run.
+def compile_sources(sources: Mapping[str, bytes], environment: Environment) -> dict[str, str]:
+    """Those of ``sources`` (path to bytes) that do not compile for the target interpreter, with the reason.
 
-    The running interpreter answers where it is the target, of the target's version, or the only one at hand.
+    The running interpreter answers where it is the target, of the target's version, or the only one at hand. Nothing of
+    the sources is run.
     """
     own = ".".join(map(str, sys.version_info[:2]))
     if environment.executable is None or (environment.python or "").startswith(f"{own}."):
-        return _compile_here(source, path)
-    program = "import sys; compile(sys.stdin.buffer.read(), sys.argv[1], 'exec', dont_inherit=True)"
-    command = [environment.executable, "-I", "-S", "-B", "-W", "ignore", "-c", program, path]
-    answer = subprocess.run(command, input=source, capture_output=True, check=False)
-    if answer.returncode == 0:
-        return ""
-    words = answer.stderr.decode("utf-8", "replace").strip().splitlines()
-    return words[-1] if words else f"exit {answer.returncode}"
+        answers = {path: _compile_here(source, path) for path, source in sources.items()}
+    else:
+        answers = _compile_there(sources, environment.executable) if sources else {}
+    return {path: words for path, words in answers.items() if words}
+
+
+_COMPILE = """
+import base64, json, sys
+answers = {}
+for path, source in json.load(sys.stdin).items():
+    try:
+        compile(base64.b64decode(source), path, "exec", dont_inherit=True)
+    except Exception as error:
+        answers[path] = str(error)
+json.dump(answers, sys.stdout)
+"""
+
+
+def _compile_there(sources: Mapping[str, bytes], executable: str) -> dict[str, str]:
+    """One start of the target interpreter for all sources."""
+    import base64
+    import json
+
+    question = json.dumps({path: base64.b64encode(source).decode("ascii") for path, source in sources.items()})
+    command = [executable, "-I", "-S", "-B", "-W", "ignore", "-c", _COMPILE]
+    answer = subprocess.run(command, input=question.encode("ascii"), capture_output=True, check=False)
+    if answer.returncode:
+        words = answer.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit {answer.returncode}"]
+        return dict.fromkeys(sources, f"{executable} did not answer: {words[-1]}")
+    found = json.loads(answer.stdout)
+    return {str(path): str(words) for path, words in found.items()}
 
 
 def _compile_here(source: bytes, path: str) -> str:

@@ -6,28 +6,31 @@ holds what was written last, the answer is known without parsing a diff (`Decisi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from patchkit.applied import Applied, Ledger
+from patchkit.applied import Ledger
 from patchkit.assess import Stack, Verdict, assess, is_in_place, stack, tell
-from patchkit.bases import Base, Facts, find_bases, is_as_written
+from patchkit.bases import Base, Facts, find_bases
 from patchkit.bounds import Bounds, check_targets
-from patchkit.candidates import (
-    Parsed,
-    parse,
-    parse_candidates,
-    read_candidate,
-    read_kept_diff,
-)
+from patchkit.bystanders import bystanders, join_bystanders
+from patchkit.candidates import Parsed, parse_candidates, read_candidate
 from patchkit.choices import Candidate, Choice, choose, constraints_of, distributions_of
-from patchkit.errors import Conflict, EditableInstall, NoRecord, OutsideEnvironment, PatchkitError, raise_all
+from patchkit.errors import (
+    Conflict,
+    EditableInstall,
+    NoRecord,
+    NotOwned,
+    OutsideEnvironment,
+    PatchkitError,
+    raise_all,
+)
 from patchkit.fold import Layer
 from patchkit.installed import Distribution, sha256
 from patchkit.model import EntryKind, ForeignPolicy, PatchState
 from patchkit.patchset import PatchId, SymbolCheck
 from patchkit.scene import Scene
-from patchkit.site import find_distribution, find_version, observe
+from patchkit.site import find_distribution, observe
 from patchkit.survey import Ownership, existing_paths, find_absent_folders, gather_facts, read_ownership
 from patchkit.symbols import module_paths
 from patchkit.trials import Trial, try_all
@@ -66,9 +69,11 @@ def decide(
     """Read and decide. Raises what keeps any verdict from being given: broken diffs, doubtful distributions."""
     considered = _narrow(wanted)
     owners = _find_owners(scene, considered)
-    versions = {name: find_version(scene.listings, name) for name in constraints_of(scene.catalog, considered)}
+    versions = {name: scene.version_of(name) for name in constraints_of(scene.catalog, considered)}
     choices = choose(considered, scene.catalog, scene.ledger, owners, versions, scene.holds)
     candidates = {id: read_candidate(scene, choice) for id, choice in choices.items() if choice.state is None}
+    wanted, candidates = _forget_renamed(scene, wanted, candidates)
+    choices = {id: choice for id, choice in choices.items() if id in wanted.reasons}
     order = _order(scene.ledger, candidates, wanted)
     start = Decision(scene, wanted, choices, candidates, order, owners)
     return _settle(start) or _fold(start, policy, wheels)
@@ -105,17 +110,31 @@ def _find_owners(scene: Scene, wanted: Wanted) -> dict[str, Distribution | None]
     return found
 
 
+def _forget_renamed(
+    scene: Scene, wanted: Wanted, candidates: dict[PatchId, Candidate]
+) -> tuple[Wanted, dict[PatchId, Candidate]]:
+    """An applied patch that is at hand no more, while another with its very text is: the same patch, renamed."""
+    patches = scene.catalog.patches
+    texts = {
+        (candidate.record.distribution, candidate.record.text) for id, candidate in candidates.items() if id in patches
+    }
+    renamed = {
+        applied.id
+        for applied in scene.ledger.applied
+        if applied.id in wanted.reasons and applied.id not in patches and (applied.distribution, applied.text) in texts
+    }
+    if not renamed:
+        return wanted, candidates
+    reasons = {id: reason for id, reason in wanted.reasons.items() if id not in renamed}
+    kept = {id: candidate for id, candidate in candidates.items() if id not in renamed}
+    return replace(wanted, reasons=reasons, dropped=wanted.dropped | renamed), kept
+
+
 def _order(ledger: Ledger, candidates: Mapping[PatchId, Candidate], wanted: Wanted) -> tuple[PatchId, ...]:
     places = {id: (candidate.record.place, candidate.record.after) for id, candidate in candidates.items()}
     if wanted.named is not None:
-        places |= {applied.id: (applied.place, applied.after) for applied in _bystanders(ledger, wanted)}
+        places |= {applied.id: (applied.place, applied.after) for applied in bystanders(ledger, wanted)}
     return order_fold(places)
-
-
-def _bystanders(ledger: Ledger, wanted: Wanted) -> Iterable[Applied]:
-    """Applied patches that a command with operands leaves as they are."""
-    named = wanted.named or frozenset()
-    return [applied for applied in ledger.applied if applied.id not in named and applied.id not in wanted.dropped]
 
 
 # ---- the no-op's path -----------------------------------------------------------------------------------------
@@ -153,7 +172,8 @@ def _says_the_same(ledger: Ledger, start: Decision) -> bool:
 
 def _fold(start: Decision, policy: ForeignPolicy, wheels: Sequence[str]) -> Decision:
     parsed = parse_candidates(start.scene, start.candidates)
-    layers, paths = _lay_out(start, parsed)
+    _refuse_shared(start, parsed)
+    layers, paths, torn = _lay_out(start, parsed)
     ownership = {
         name: read_ownership(owner, start.scene.ledger) for name, owner in start.owners.items() if owner is not None
     }
@@ -177,7 +197,7 @@ def _fold(start: Decision, policy: ForeignPolicy, wheels: Sequence[str]) -> Deci
         bases=bases,
         stacked=stacked,
         absent_folders=find_absent_folders(start.scene.root, facts),
-        problems=tuple(_find_stranded(start, stacked)),
+        problems=(*torn, *_find_stranded(start, stacked)),
         trials=try_all(start.scene, start.choices, ownership, stacked.result.tree),
     )
 
@@ -189,55 +209,35 @@ def _with_paths(candidates: Mapping[PatchId, Candidate], parsed: Parsed) -> dict
     }
 
 
-def _lay_out(start: Decision, parsed: Parsed) -> tuple[tuple[Layer, ...], dict[str, str]]:
-    """The layers in the order of the fold, and the paths they concern with their distribution."""
+def _refuse_shared(start: Decision, parsed: Parsed) -> None:
+    """Raise for a file that patches of two distributions touch: whose RECORD would say what was shipped?"""
+    gone = start.wanted.dropped
+    held = {file.path: file.distribution for file in start.scene.ledger.files if not set(file.patches) <= gone}
+    problems: list[PatchkitError] = []
+    for id, layer in parsed.layers.items():
+        own = start.candidates[id].record.distribution
+        for diff in layer.diffs:
+            for path in diff.paths:
+                if held.setdefault(path, own) != own:
+                    words = f"{path} is patched for {held[path]} already, and this is a patch of {own}"
+                    hint = "two distributions own this file; keep the patches of one"
+                    problems.append(NotOwned(words, file=parsed.files[id], line=diff.line, hint=hint))
+    raise_all(problems)
+
+
+def _lay_out(start: Decision, parsed: Parsed) -> tuple[tuple[Layer, ...], dict[str, str], tuple[PatchkitError, ...]]:
+    """The layers in the order of the fold, the paths they concern with their distribution, and what is torn."""
     own = {id: start.candidates[id].record.distribution for id in parsed.layers}
     paths = {path: own[id] for id, layer in parsed.layers.items() for path in layer.paths}
     entries = start.scene.ledger.files
     if start.wanted.named is None:
         paths |= {file.path: file.distribution for file in entries}
-        return tuple(parsed.layers[id] for id in start.order), paths
+        return tuple(parsed.layers[id] for id in start.order), paths, ()
     gone = start.wanted.dropped | start.wanted.named
     paths |= {file.path: file.distribution for file in entries if gone & set(file.patches)}
-    layers = dict(parsed.layers)
-    layers |= _join_bystanders(start, paths)
-    return tuple(layers[id] for id in start.order if id in layers), paths
-
-
-def _join_bystanders(start: Decision, paths: dict[str, str]) -> dict[PatchId, Layer]:
-    """The patches that stay, on the files in ``paths`` that hold them now; ``paths`` grows where a rename demands."""
-    ledger, root = start.scene.ledger, start.scene.root
-    entries = {file.path: file for file in ledger.files}
-    observed = observe(root, entries)
-    whole = {
-        path: file
-        for path, file in entries.items()
-        if is_as_written(Facts(path, file.distribution, "", observed[path], entry=file))
-    }
-    texts: dict[PatchId, Layer] = {}
-    size = -1
-    while size < len(paths):
-        size = len(paths)
-        for applied in _bystanders(ledger, start.wanted):
-            present = [path for path in paths if path in whole and applied.id in whole[path].patches]
-            if present and applied.id not in texts:
-                texts[applied.id] = Layer(
-                    applied.id, parse(read_kept_diff(root, applied), applied.text, str(applied.id))
-                )
-            for diff in texts[applied.id].diffs if present else ():
-                if set(diff.paths) & set(present):
-                    paths.update(dict.fromkeys(diff.paths, applied.distribution))
-    return {
-        id: Layer(
-            id,
-            tuple(
-                diff
-                for diff in layer.diffs
-                if all(path in paths and path in whole and id in whole[path].patches for path in diff.paths)
-            ),
-        )
-        for id, layer in texts.items()
-    }
+    joined, torn = join_bystanders(start.scene, bystanders(start.scene.ledger, start.wanted), paths)
+    layers = {**parsed.layers, **joined}
+    return tuple(layers[id] for id in start.order if id in layers), paths, torn
 
 
 def _modules(start: Decision) -> dict[str, str]:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 from patchkit.errors import NoEnvironment, UnsupportedSystem
 from patchkit.installed import Environment
@@ -61,7 +62,7 @@ def _name_root(site_packages: str, python: str | None) -> Environment:
     if python is None:
         return Environment(roots=(root,))
     answer = ask_interpreter(python)
-    return Environment((root,), (), answer.executable, answer.python, answer.markers)
+    return replace(answer, roots=(root,), outside=())
 
 
 def _describe_own() -> Environment:
@@ -97,11 +98,13 @@ def ask_interpreter(python: str) -> Environment:
 
 
 def _to_environment(answer: Mapping[str, object], executable: str) -> Environment:
-    roots, outside, markers = answer["roots"], answer["outside"], answer["markers"]
-    assert isinstance(roots, list) and isinstance(outside, list) and isinstance(markers, dict)
+    roots, outside, visible, markers = (answer[key] for key in ("roots", "outside", "visible", "markers"))
+    assert isinstance(roots, list) and isinstance(outside, list)
+    assert isinstance(visible, list) and isinstance(markers, dict)
     if not roots:
         raise NoEnvironment(f"{executable} has no site root: none of its site-packages folders exists")
-    return Environment(tuple(roots), tuple(outside), executable, str(answer["version"]), markers)
+    version = str(answer["version"])
+    return Environment(tuple(roots), tuple(outside), tuple(visible), executable, version, markers)
 
 
 def marker_values(environment: Environment) -> Mapping[str, str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from patchkit.account import Outcomes, action_for
 from patchkit.applied import Applied
-from patchkit.checks import compile_source, run_python_check
+from patchkit.checks import compile_sources, run_python_check
 from patchkit.decision import Decision
 from patchkit.errors import AllChecksSkipped, CheckFailed, DamagedState, PatchkitError, raise_all
 from patchkit.model import Action, CheckOutcome, CheckResult
 from patchkit.patchset import PatchId, PythonCheck
 from patchkit.proof import evaluate_symbols, find_failures, find_useless
 from patchkit.scene import Scene
-from patchkit.site import find_version, object_path, read_object
+from patchkit.site import object_path, read_object
 
 
 def examine(
@@ -41,9 +41,9 @@ def run_python_checks(scene: Scene, record: Applied) -> tuple[CheckOutcome, ...]
         run_python_check(
             check,
             _find_script(scene, record, check),
-            scene.environment.executable,
+            scene.environment,
             scene.root,
-            lambda name: find_version(scene.listings, name) is not None,
+            lambda name: scene.version_of(name) is not None,
         )
         for check in record.checks
         if isinstance(check, PythonCheck)
@@ -86,18 +86,26 @@ def list_waiting(record: Applied) -> tuple[CheckOutcome, ...]:
 
 
 def compile_all(decision: Decision) -> list[PatchkitError]:
-    """Patched sources that do not compile for the target interpreter."""
+    """Patched sources that do not compile for the target interpreter, and did as they were shipped."""
     assert decision.stacked is not None
-    problems: list[PatchkitError] = []
-    for path, members in decision.stacked.result.members.items():
-        after = decision.stacked.result.tree[path]
-        before = decision.facts[path].content
-        if not path.endswith(".py") or after is None or (before is not None and before.data == after.data):
-            continue
-        words = compile_source(after.data, path, decision.scene.environment)
-        if words:
-            names = ", ".join(map(str, members))
-            problems.append(
-                CheckFailed(f"{names}: {path} would not compile: {words}", hint="nothing was changed; mend the diff")
-            )
-    return problems
+    result, base = decision.stacked.result, decision.stacked.base
+    changed = {
+        path: after.data
+        for path in result.members
+        if path.endswith(".py")
+        and (after := result.tree[path]) is not None
+        and (before := decision.facts[path].content) != after
+        and (before is None or before.data != after.data)
+    }
+    environment = decision.scene.environment
+    broken = compile_sources(changed, environment)
+    shipped = {path: content.data for path in broken if (content := base.get(path)) is not None}
+    broken_before = compile_sources(shipped, environment)
+    return [
+        CheckFailed(
+            f"{', '.join(map(str, result.members[path]))}: {path} would not compile: {words}",
+            hint="nothing was changed; mend the diff",
+        )
+        for path, words in broken.items()
+        if path not in broken_before
+    ]

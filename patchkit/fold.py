@@ -9,7 +9,7 @@ fit leaves the tree as it found it, and the fold goes on, so that all conflicts 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from patchkit.hunks import Shift, apply_hunks, find_upstream
 from patchkit.installed import Content
@@ -93,6 +93,9 @@ def fold(base: Tree, layers: Iterable[Layer]) -> Fold:
     for layer in layers:
         step = _Step(tree, shifts)
         files = tuple(step.take(diff) for diff in layer.diffs)
+        if any(file.dropped_cr for file in files):
+            step = _Step(tree, shifts)
+            files = tuple(step.take(_without_cr(diff)) for diff in layer.diffs)
         outcome = LayerOutcome(layer.id, files, {path: tree.get(path) for path in layer.paths})
         outcomes[layer.id] = outcome
         if outcome.fits:
@@ -100,6 +103,12 @@ def fold(base: Tree, layers: Iterable[Layer]) -> Fold:
             shifts.update(step.shifts)
             members.update({path: (*members.get(path, ()), layer.id) for path in layer.paths})
     return Fold(tree, outcomes, members)
+
+
+def _without_cr(diff: FileDiff) -> FileDiff:
+    """A created file has nothing to compare its CRs with: it follows the entries of its patch that have."""
+    created = diff.kind is EntryKind.CREATE and diff.without_cr is not None
+    return replace(diff, hunks=diff.without_cr or (), without_cr=None) if created else diff
 
 
 @dataclass(slots=True)

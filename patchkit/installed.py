@@ -62,11 +62,12 @@ class Environment:
     """The environment asked for. ``roots`` are its site roots in the order of sys.path, ``outside`` those it only sees.
 
     ``executable`` is the target interpreter (None: only a folder was named), ``python`` its version, ``markers`` its
-    PEP 508 values (empty: not asked yet).
+    PEP 508 values (empty: not asked yet). ``visible`` are all folders that it imports from: more than may be patched.
     """
 
     roots: tuple[str, ...]
     outside: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
     executable: str | None = None
     python: str | None = None
     markers: Mapping[str, str] = field(default_factory=dict)

@@ -28,6 +28,7 @@ def describe(markers: bool = True) -> Dict[str, Union[str, List[str], Dict[str, 
         "prefix": sys.prefix,
         "roots": _existing(inside + ([] if virtual else users) + named),
         "outside": _existing(outside + (users if virtual else [])),
+        "visible": _existing([path for path in sys.path if path]),
         "markers": _marker_values() if markers else {},
     }
 

@@ -15,7 +15,16 @@ from patchkit.errors import BadManifest, ExitCode, InProgress, PatchkitError, Us
 from patchkit.installed import Environment
 from patchkit.model import Notice
 from patchkit.patchset import Catalog, PatchId
-from patchkit.site import READER_WAIT_SECONDS, STATE_FOLDER, Listing, State, choose_root, read_state
+from patchkit.site import (
+    READER_WAIT_SECONDS,
+    STATE_FOLDER,
+    Listing,
+    State,
+    choose_root,
+    find_version,
+    list_visible,
+    read_state,
+)
 
 T = TypeVar("T")
 
@@ -59,6 +68,10 @@ class Scene:
     @property
     def ledger(self) -> Ledger:
         return self.state.ledger
+
+    def version_of(self, name: str) -> str | None:
+        """The version of a distribution that the target interpreter can import, wherever it lies."""
+        return find_version(list_visible(self.environment, self.listings), name)
 
     def folder_of(self, id: PatchId) -> str:
         """The folder of the patch set of ``id``, which is at hand."""

@@ -17,6 +17,7 @@ from patchkit.change import (
     ApplyOptions,
     Progress,
     change,
+    find_obstacles,
     no_progress,
     propose,
     report_on,
@@ -86,11 +87,14 @@ def _check(scene: Scene, operands: Sequence[str]) -> Report:
     proposal = propose(scene, _want(scene, operands, exact=False), DEFAULTS)
     raise_all([problem for problem in proposal.problems if problem.exit_code is ExitCode.PATCH_SET])
     rows = tuple(_with_verdict(row) for row in account_for(proposal.decision, with_python_checks(proposal)))
+    if proposal.problems:  # all or nothing: no patch alone is the next step
+        rows = tuple(row if row.failed else replace(row, next="") for row in rows)
     told = "\n".join(row.message for row in rows)
     report = report_on(
         "check", proposal.decision, patches=rows, answer=ExitCode.NO if proposal.problems else ExitCode.DONE
     )
-    untold = [problem for problem in proposal.problems if problem.message not in told]
+    problems = (*proposal.problems, *find_obstacles(proposal))
+    untold = [problem for problem in problems if problem.message.partition(": ")[2] not in told]
     return replace(report, notices=(*report.notices, *(Notice(problem.code, problem.message) for problem in untold)))
 
 

@@ -10,7 +10,8 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -135,8 +136,20 @@ def find_version(listings: Iterable[Listing], name: str) -> str | None:
     """The version of ``name`` by its dist-info folder, None where none of ``listings`` has it. Opens no file."""
     for listing in listings:
         for folder in listing.folders.get(name, []):
-            return folder.removesuffix(".dist-info").rpartition("-")[2]
+            return _stem_version(folder)
     return None
+
+
+def list_visible(environment: Environment, known: Iterable[Listing]) -> Iterator[Listing]:
+    """``known``, then what else the target interpreter imports from, each listed when it is asked for."""
+    seen = set()
+    for listing in known:
+        seen.add(os.path.realpath(listing.root))
+        yield listing
+    for root in environment.visible:
+        if os.path.realpath(root) not in seen:
+            with suppress(NoRecord):  # what cannot be listed cannot be imported from
+                yield list_root(root)
 
 
 def _read_distribution(root: str, name: str, folder: str) -> Distribution:
@@ -218,8 +231,11 @@ def _holds_true(root: str, folder: str) -> bool:
 
 def _read_plain(path: str) -> Content | None:
     try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):  # opening a named pipe would wait for its other end
+            return None
         with open(path, "rb") as file:
-            return Content(file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+            return Content(file.read(), stat.S_IMODE(mode))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except OSError as error:
@@ -250,6 +266,8 @@ def _observe(root: str, path: str, parents: dict[str, str]) -> Observed:
         return Observed(path, None, _dangling(full), obstacle="is a dangling symbolic link" if _dangling(full) else "")
     except NotADirectoryError:
         return Observed(path, None, obstacle="lies below something that is not a directory")
+    except OSError as error:
+        return Observed(path, None, obstacle=f"cannot be looked at: {error.strerror}")
 
 
 def _dangling(full: str) -> str | None:
@@ -306,6 +324,8 @@ def read_state(root: str, *, allow_interrupted: bool = False, wait: float = READ
 def _read_ledger_file(folder: str) -> tuple[Ledger, bytes | None]:
     path = os.path.join(folder, "ledger.json")
     content = _read_plain(path)
+    if content is None and os.path.lexists(path):
+        raise DamagedState(f"{path} is not a plain file", hint="patchkit did not put it there; move it away")
     return (Ledger(), None) if content is None else (read_ledger(content.data, file=path), content.data)
 
 

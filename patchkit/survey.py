@@ -83,7 +83,12 @@ def _state_facts(
         entry=entry,
         saved=saved,
         supplied=supplied,
+        stale=entry is not None and owner is not None and _is_stale(scene.ledger, entry, owner.distribution.version),
     )
+
+
+def _is_stale(ledger: Ledger, entry: LedgerFile, version: str) -> bool:
+    return any(applied.version != version for applied in ledger.applied if applied.id in entry.patches)
 
 
 def _read_wheels(paths: Mapping[str, str], owners: Mapping[str, Ownership], wheels: Sequence[str]) -> dict[str, bytes]:

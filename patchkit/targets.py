@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from patchkit.disk import Owner
@@ -109,11 +110,13 @@ def _drop_compiled(lock: Lock, paths: Iterable[str]) -> set[str]:
         info = lock.disk.look(cache)
         names = lock.disk.names(cache) if info is not None and stat.S_ISDIR(info.st_mode) else []
         for name in names:
-            if compiled_from(name) in stems:
+            info = lock.disk.look(f"{cache}/{name}") if compiled_from(name) in stems else None
+            if info is not None and not stat.S_ISDIR(info.st_mode):
                 lock.disk.unlink(f"{cache}/{name}")
                 touched.add(cache)
         for stem in sorted(stems):
-            discard(lock, f"{folder}/{stem}.pyc")  # as Python 2 and `compileall -b` place them
+            with suppress(OSError):  # a name that is too long, or no file: nothing that anybody would import
+                discard(lock, f"{folder}/{stem}.pyc")  # as Python 2 and `compileall -b` place them
     return touched
 
 

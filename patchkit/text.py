@@ -52,10 +52,11 @@ def render(report: Report, *, verbose: bool = False, again: str = "") -> Iterato
     elif report.dry_run and report.changes:
         yield "would write:"
         yield from (f"  {path}" for path in report.changes)
-        yield "nothing was written: leave out --dry-run to do it"
     summary = report.summary or _summarise(report)
     if summary:
         yield summary
+    if report.dry_run and report.error is None and report.changes:
+        yield "nothing was written: leave out --dry-run to do it"
     following = _next_command(report, verbose=verbose)
     if following:
         yield f"next: {style(following + again, bold=True)}"

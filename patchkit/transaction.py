@@ -269,6 +269,8 @@ def _undo(lock: Lock, journal: Journal) -> None:
     for number in range(len(journal.steps)):
         discard(lock, lock.at(journal.restored(number)))
     moves = _find_undone(lock, journal)
+    for folder in _find_missing(lock, moves):  # emptied by us, and removed by somebody since
+        make_directory(lock, folder)
     stage(lock, moves)
     for move in moves:
         swap(lock, move)
@@ -289,7 +291,7 @@ def _find_undone(lock: Lock, journal: Journal) -> list[Move]:
         absent = _is_alike(found, Observed(step.path, None))
         if _is_before(found, step) or (_is_staged(lock, journal, number) and not (absent and step.after is None)):
             continue  # its turn never came
-        if absent and lock.disk.look(os.path.dirname(lock.at(step.path))) is None:
+        if absent and step.after is not None and lock.disk.look(os.path.dirname(lock.at(step.path))) is None:
             continue  # somebody removed the whole directory since
         if absent or _is_after(found, step):
             moves.append(_move_back(lock, journal, number))
@@ -298,6 +300,17 @@ def _find_undone(lock: Lock, journal: Journal) -> list[Move]:
     if foreign:
         raise _refuse(lock, foreign)
     return moves
+
+
+def _find_missing(lock: Lock, moves: Iterable[Move]) -> list[str]:
+    """The directories that the files to be put back need, the highest first."""
+    missing: set[str] = set()
+    for move in moves:
+        folder = os.path.dirname(lock.at(move.path))
+        while move.content is not None and lock.disk.look(folder) is None and folder not in missing:
+            missing.add(folder)
+            folder = os.path.dirname(folder)
+    return sorted(missing)
 
 
 def _is_staged(lock: Lock, journal: Journal, number: int) -> bool:

@@ -9,7 +9,7 @@ from patchkit.account import account_for
 from patchkit.applied import Applied
 from patchkit.assess import is_in_place
 from patchkit.bases import Facts, classify, is_as_written
-from patchkit.checks import compile_source
+from patchkit.checks import compile_sources
 from patchkit.decision import decide
 from patchkit.errors import ExitCode, PatchkitError
 from patchkit.examination import run_python_checks
@@ -20,7 +20,7 @@ from patchkit.patchset import PatchId, SymbolCheck
 from patchkit.proof import evaluate_symbols
 from patchkit.report import FileReport, PatchReport, Report
 from patchkit.scene import Scene
-from patchkit.site import find_distribution, observe
+from patchkit.site import find_distribution, observe, read_object
 from patchkit.survey import gather_facts, read_ownership
 from patchkit.symbols import module_paths
 from patchkit.wanted import check_known, matches, want_apply, want_named
@@ -33,9 +33,14 @@ def verify_applied(scene: Scene, operands: Sequence[str], *, checks: bool) -> Re
         applied for applied in scene.ledger.applied if not operands or any(matches(x, applied.id) for x in operands)
     ]
     facts = _read_facts(scene, chosen)
-    rows = tuple(_verify(scene, applied, facts, checks=checks) for applied in chosen)
+    broken = _compile(scene, facts)
+    rows = tuple(_verify(scene, applied, facts, broken, checks=checks) for applied in chosen)
     rows += _report_absent(scene, operands, {applied.id for applied in chosen})
-    failed = not chosen or any(row.failed for row in rows)
+    unknown = [x for x in operands if not any(matches(x, row.id) for row in rows)]
+    failed = not rows or unknown or any(row.failed for row in rows)
+    nothing = (
+        f"{', '.join(unknown)} is not applied on {scene.root}" if unknown else f"nothing is applied on {scene.root}"
+    )
     return Report(
         "verify",
         scene.root,
@@ -43,7 +48,7 @@ def verify_applied(scene: Scene, operands: Sequence[str], *, checks: bool) -> Re
         rows,
         notices=(*scene.notices, *_mention_declared(scene, operands)),
         answer=ExitCode.NO if failed else ExitCode.DONE,
-        summary="" if chosen else f"nothing is applied on {scene.root}",
+        summary=nothing if unknown or not chosen else "",
     )
 
 
@@ -72,16 +77,19 @@ def _find_owner(scene: Scene, name: str) -> Distribution | None:
         return None  # whatever became of the distribution, the files are not what was written
 
 
-def _verify(scene: Scene, applied: Applied, facts: Mapping[str, Facts], *, checks: bool) -> PatchReport:
+def _verify(
+    scene: Scene, applied: Applied, facts: Mapping[str, Facts], broken: Mapping[str, str], *, checks: bool
+) -> PatchReport:
     files = tuple(_report_file(facts[path]) for path in applied.paths)
     row = PatchReport(
         applied.id, applied.distribution, applied.version, applied.variant, PatchState.APPLIED, files=files
     )
     if not is_in_place(applied, facts):
         return _report_drift(scene, applied, row)
-    trouble = _compile(scene, applied, facts)
-    if trouble:
-        return replace(row, message=trouble, next=f"patchkit revert {applied.id}", failed=True)
+    trouble = next((path for path in applied.paths if path in broken), None)
+    if trouble is not None:
+        words = f"{trouble} does not compile: {broken[trouble]}"
+        return replace(row, message=words, next=f"patchkit revert {applied.id}", failed=True)
     outcomes = _run_checks(scene, applied) if checks else ()
     bad = [check for check in outcomes if check.result is CheckResult.FAILED]
     message = f"{bad[0].kind} check {bad[0].name} failed: {bad[0].message}" if bad else ""
@@ -111,14 +119,22 @@ def _report_file(facts: Facts) -> FileReport:
     return FileReport(facts.path, FileState.MISSING if gone else classify(facts))
 
 
-def _compile(scene: Scene, applied: Applied, facts: Mapping[str, Facts]) -> str:
-    for path in applied.paths:
-        content = facts[path].content
-        if path.endswith(".py") and content is not None:
-            words = compile_source(content.data, path, scene.environment)
-            if words:
-                return f"{path} does not compile: {words}"
-    return ""
+def _compile(scene: Scene, facts: Mapping[str, Facts]) -> dict[str, str]:
+    """The patched sources that do not compile, and did as they were shipped, with the reason."""
+    sources = {
+        path: fact.content.data
+        for path, fact in facts.items()
+        if path.endswith(".py") and fact.content is not None and is_as_written(fact)
+    }
+    broken = compile_sources(sources, scene.environment)
+    bases = {path: entry.base for path in broken if (entry := facts[path].entry) is not None}
+    shipped = {
+        path: data
+        for path, base in bases.items()
+        if base is not None and (data := read_object(scene.root, base.sha256)) is not None
+    }
+    broken_before = compile_sources(shipped, scene.environment)
+    return {path: words for path, words in broken.items() if path not in broken_before}
 
 
 def _run_checks(scene: Scene, applied: Applied) -> tuple[CheckOutcome, ...]:
@@ -130,7 +146,7 @@ def _run_checks(scene: Scene, applied: Applied) -> tuple[CheckOutcome, ...]:
 def _report_absent(scene: Scene, operands: Sequence[str], found: set[PatchId]) -> tuple[PatchReport, ...]:
     """Patches that were named and are not applied: the answer for them is no."""
     missing = [x for x in operands if not any(matches(x, id) for id in found)]
-    if not missing:
+    if not missing or not scene.catalog.sets:
         return ()
     decision = decide(scene, want_named(scene.catalog, scene.ledger, missing))
     rows = account_for(decision, {})

@@ -129,7 +129,7 @@ def _samples(text: str) -> Iterator[str]:
     bounds = [_bound(clause) for clause in _clauses(text)]
     yield from map(str, bounds)
     near = dict.fromkeys(chain(_LOWEST, *map(_around, bounds)))
-    yield from (sample for sample in near if _is_version(sample))
+    yield from (sample for sample in near if is_version(sample))
 
 
 def _around(version: Version) -> Iterator[str]:
@@ -155,7 +155,8 @@ def _next_releases(version: Version) -> Iterator[str]:
         yield epoch + ".".join(map(str, (*version.release[:index], number + 1)))
 
 
-def _is_version(text: str) -> bool:
+def is_version(text: str) -> bool:
+    """Whether ``text`` is a version by PEP 440."""
     try:
         Version(text)
     except ValueError:
@@ -175,6 +176,6 @@ def read_patch_name(file: str) -> tuple[str, str]:
     name, version = normalised(found["name"]), found["version"]
     if name is None:
         raise BadManifest(f'{file}: "{found["name"]}" is not the name of a distribution; write some-dist==1.2.3.patch')
-    if not _is_version(version) or version != version.strip():
+    if not is_version(version) or version != version.strip():
         raise BadManifest(f'{file}: "{version}" is not a version (PEP 440); write {name}==1.2.3.patch')
     return name, version

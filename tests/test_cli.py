@@ -87,7 +87,7 @@ USAGE = {
     "--exact with operands": (["apply", "--exact", "fix"], "--exact", "leave out X"),
     "two policies at once": (["apply", "--accept-modified", "--discard-edits"], "contradict", "one of them"),
     "revert of nothing": (["revert"], "name what to revert", "patchkit status"),
-    "revert of all and of one": (["revert", "--all", "fix"], "name what to revert", "patchkit status"),
+    "revert of all and of one": (["revert", "--all", "fix"], "contradict each other", "one of them"),
     "an operand with two slashes": (["check", "a/b/c"], "'a/b/c'", "patchkit list"),
     "an operand without a set": (["apply", "/one"], "'/one'", "patchkit list"),
     "an operand without a patch": (["verify", "fix/"], "'fix/'", "patchkit list"),

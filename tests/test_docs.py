@@ -47,6 +47,11 @@ class Block:
         found = re.search(r"`([^`]+)`:$", self.above)
         return found[1] if found else None
 
+    @property
+    def appends(self) -> bool:
+        """Whether its text goes behind what the file has: the prose says "Append to"."""
+        return self.above.startswith("Append to")
+
 
 @dataclass
 class Shown:
@@ -180,7 +185,8 @@ def run_tutorial(folder: Path, path: str, wheels: Path) -> Iterator[tuple[Shown,
                 assert block.file is not None, f"what is this block? {block.text}"
                 target = folder / block.file
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(block.text, encoding="utf-8")
+                with target.open("a" if block.appends else "w", encoding="utf-8") as opened:
+                    opened.write(block.text)
     finally:
         shell.close()
 
@@ -188,10 +194,13 @@ def run_tutorial(folder: Path, path: str, wheels: Path) -> Iterator[tuple[Shown,
 def test_the_tutorial_shows_what_really_happens(tmp_path: Path) -> None:
     folder = tmp_path / "first"
     folder.mkdir()
-    wheel = worlds.find_wheel("inflection", "0.5.1")
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for version in ("0.5.0", "0.5.1"):
+        shutil.copy(worlds.find_wheel("inflection", version), wheels)
     wrong: list[str] = []
     asked: str | None = None  # a command that failed: the next line must ask for its exit code
-    for step, said, code in run_tutorial(folder, patchkit_on_path(tmp_path / "bin"), wheel.parent):
+    for step, said, code in run_tutorial(folder, patchkit_on_path(tmp_path / "bin"), wheels):
         if said != step.output:
             wrong += [f"$ {step.command}", *(f"  shown  | {line}" for line in step.output)]
             wrong += [f"  really | {line}" for line in said]
@@ -222,7 +231,12 @@ def test_the_output_in_the_readme_is_that_of_the_demo(tmp_path: Path) -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len(page("README.md").splitlines()) <= 160
+    assert len(page("README.md").splitlines()) < 190
+
+
+def test_the_patch_set_in_the_readme_is_one() -> None:
+    [shown] = [block.text for block in read_blocks(page("README.md")) if block.language == "toml"]
+    assert read_manifest(shown.encode(), folder="patches/words", file="a").patches
 
 
 # ---- exit codes -----------------------------------------------------------------------------------------------

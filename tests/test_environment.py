@@ -112,8 +112,12 @@ def test_a_python_that_is_none_is_refused(content: bytes | None, mode: int, word
     assert str(path) in said.err and words in said.err
 
 
-def test_a_folder_is_no_python(stage: Stage, venv: Venv) -> None:
-    assert str(venv.root) in says(stage, "check", "--python", venv.root, code=4).err
+def test_the_folder_of_a_virtual_environment_stands_for_its_python(stage: Stage, venv: Venv) -> None:
+    assert str(venv.site_packages) in says(stage, "status", "--python", venv.root).out
+
+
+def test_another_folder_is_no_python(stage: Stage) -> None:
+    assert str(stage.folder) in says(stage, "check", "--python", stage.folder, code=4).err
 
 
 @pytest.mark.parametrize("what", ["missing", "a file"])

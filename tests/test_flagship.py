@@ -6,9 +6,8 @@ import json
 import os
 import re
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -82,17 +81,6 @@ def variants(version: str) -> dict[str, str]:
 # ---- releases -------------------------------------------------------------------------------------------------
 
 
-def unpack_code(wheel: Path, site: Path) -> Path:
-    """A site root with the Python code and the dist-info folder of ``wheel``, without its CUDA sources."""
-    with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            parts = PurePosixPath(name).parts
-            is_code = name.endswith(".py") and parts[:2] != ("flashinfer", "data")
-            if is_code or parts[0].endswith(".dist-info"):
-                archive.extract(name, site)
-    return site
-
-
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """``shipped(version)``: a site root with a release, made once."""
@@ -102,7 +90,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         if version not in made:
             wheel = worlds.find_wheel("flashinfer-python", version, built=version in BUILT)
             site = tmp_path_factory.mktemp(version) / "site"
-            made[version] = worlds.unpack_site(site, wheel) if version in BY_PIP else unpack_code(wheel, site)
+            made[version] = worlds.unpack_site(site, wheel) if version in BY_PIP else worlds.unpack_code(site, wheel)
         return made[version]
 
     return find

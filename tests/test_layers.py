@@ -20,7 +20,10 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("decide", "fold wanted choices bases proof assess plan preview report"),
     ("world", "catalog interpreter environment site wheel checks"),
     ("world", "disk store targets preflight transaction"),
-    ("use", "scene survey candidates trials decision account outcome verification examination change service"),
+    (
+        "use",
+        "scene survey candidates trials bystanders decision account outcome verification examination change service",
+    ),
     ("people", "text options cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]

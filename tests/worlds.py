@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -308,6 +308,17 @@ def unpack_site(path: str | os.PathLike[str], *wheels: Path) -> Path:
     root = Path(path)
     run(sys.executable, "-m", "pip", *words, "--target", root, *wheels, cwd=root.parent, timeout=300).expect()
     return root
+
+
+def unpack_code(site: Path, wheel: Path) -> Path:
+    """A site root at ``site`` with the Python code and the dist-info folder of FlashInfer's wheel, no CUDA sources."""
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            parts = PurePosixPath(name).parts
+            is_code = name.endswith(".py") and parts[:2] != ("flashinfer", "data")
+            if is_code or parts[0].endswith(".dist-info"):
+                archive.extract(name, site)
+    return site
 
 
 # ---- types of the fixtures of conftest that are called ---------------------------------------------------------

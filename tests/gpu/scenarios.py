@@ -183,7 +183,7 @@ def version_of(distribution: str) -> str | None:
 
 
 def kernel(case: Case, quantise: Quantise) -> Outcome:
-    """The kernel against a quantiser in PyTorch, byte by byte: all layouts, all shapes but the last (some refuse it)."""
+    """The kernel against a quantiser in PyTorch, byte by byte: all layouts, all shapes but the last."""
     from reference import quantised
 
     same = total = 0
