@@ -94,8 +94,14 @@ def _check(scene: Scene, operands: Sequence[str]) -> Report:
         "check", proposal.decision, patches=rows, answer=ExitCode.NO if proposal.problems else ExitCode.DONE
     )
     problems = (*proposal.problems, *find_obstacles(proposal))
-    untold = [problem for problem in problems if problem.message.partition(": ")[2] not in told]
+    untold = [problem for problem in problems if not _is_told(problem.message, told)]
     return replace(report, notices=(*report.notices, *(Notice(problem.code, problem.message) for problem in untold)))
+
+
+def _is_told(message: str, told: str) -> bool:
+    """Whether a row says it already; an error puts the patch's name in front."""
+    _, _, words = message.partition(": ")
+    return message in told or (bool(words) and words in told)
 
 
 def _with_verdict(row: PatchReport) -> PatchReport:
