@@ -14,7 +14,7 @@ from patchkit.installed import sha256
 from patchkit.model import DiffText, FileDiff
 from patchkit.patchset import Check, Patch, PatchId, PythonCheck, SymbolCheck, Variant
 from patchkit.scene import Scene
-from patchkit.site import read_object
+from patchkit.state import read_object
 
 
 def read_candidate(scene: Scene, choice: Choice) -> Candidate:

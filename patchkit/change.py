@@ -23,7 +23,7 @@ from patchkit.patchset import PatchId
 from patchkit.plan import make_plan
 from patchkit.report import Report
 from patchkit.scene import Scene, read_steadily, reread_state
-from patchkit.site import object_path
+from patchkit.state import object_path
 from patchkit.wanted import Wanted
 
 Progress = Callable[[int, int], None]

@@ -11,7 +11,7 @@ from patchkit.model import Action, CheckOutcome, CheckResult
 from patchkit.patchset import PatchId, PythonCheck
 from patchkit.proof import evaluate_symbols, find_failures, find_useless
 from patchkit.scene import Scene
-from patchkit.site import object_path, read_object
+from patchkit.state import object_path, read_object
 
 
 def examine(

@@ -15,16 +15,8 @@ from patchkit.errors import BadManifest, ExitCode, InProgress, PatchkitError, Us
 from patchkit.installed import Environment
 from patchkit.model import Notice
 from patchkit.patchset import Catalog, PatchId
-from patchkit.site import (
-    READER_WAIT_SECONDS,
-    STATE_FOLDER,
-    Listing,
-    State,
-    choose_root,
-    find_version,
-    list_visible,
-    read_state,
-)
+from patchkit.site import STATE_FOLDER, Listing, choose_root, find_version, list_visible
+from patchkit.state import READER_WAIT_SECONDS, State, read_state
 
 T = TypeVar("T")
 

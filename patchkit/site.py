@@ -1,4 +1,4 @@
-"""Reading what is installed below a site root: distributions, files, the state folder. Writes nothing.
+"""Reading what is installed below a site root: distributions and files. Writes nothing.
 
 Finding one distribution lists one directory and opens no other distribution's metadata.
 """
@@ -9,30 +9,23 @@ import json
 import os
 import re
 import stat
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from patchkit.applied import Ledger
 from patchkit.errors import (
     AmbiguousDistribution,
-    DamagedState,
     EditableInstall,
     EnvironmentMismatch,
-    InProgress,
-    Interrupted,
     NoRecord,
     OutsideEnvironment,
     SeveralSiteRoots,
 )
-from patchkit.installed import Content, Distribution, Environment, Observed, sha256
-from patchkit.ledger import read_ledger
+from patchkit.installed import Content, Distribution, Environment, Observed
 from patchkit.record import read_record
 
 STATE_FOLDER = ".patchkit"
-READER_WAIT_SECONDS = 5.0
 
 
 def normalise(name: str) -> str:
@@ -155,12 +148,12 @@ def list_visible(environment: Environment, known: Iterable[Listing]) -> Iterator
 def _read_distribution(root: str, name: str, folder: str) -> Distribution:
     path = os.path.join(root, folder)
     _refuse_editable(path, name)
-    record = _read_plain(os.path.join(path, "RECORD"))
+    record = read_plain(os.path.join(path, "RECORD"))
     if record is None:
         raise NoRecord(
             f"{path} has no RECORD, so nothing tells what {name} shipped", hint=f"install {name} with pip or uv"
         )
-    metadata = _read_plain(os.path.join(path, "METADATA"))
+    metadata = read_plain(os.path.join(path, "METADATA"))
     version = _stem_version(folder) if metadata is None else _version_in(metadata.data) or _stem_version(folder)
     return Distribution(name, version, folder, record)
 
@@ -176,7 +169,7 @@ def _version_in(metadata: bytes) -> str:
 
 def _refuse_editable(path: str, name: str) -> None:
     """PEP 610: direct_url.json says whether an installation is editable."""
-    data = _read_plain(os.path.join(path, "direct_url.json"))
+    data = read_plain(os.path.join(path, "direct_url.json"))
     if data is None:
         return
     try:
@@ -195,7 +188,7 @@ def _refuse_editable(path: str, name: str) -> None:
 
 def _refuse_egg(path: str, name: str) -> None:
     if path.endswith(".egg-link"):
-        data = _read_plain(path)
+        data = read_plain(path)
         lines = (data.data if data else b"").decode("utf-8", "replace").splitlines() or ["?"]
         raise EditableInstall(
             f"{name} is an editable install of {lines[0]}", hint="patch the checkout itself, with git"
@@ -216,11 +209,11 @@ def _explain_copies(root: str, name: str, folders: list[str]) -> AmbiguousDistri
 
 def _holds_true(root: str, folder: str) -> bool:
     """Whether what RECORD in ``folder`` lists is what is on disk."""
-    data = _read_plain(os.path.join(root, folder, "RECORD"))
+    data = read_plain(os.path.join(root, folder, "RECORD"))
     if data is None:
         return False
     rows = [row for row in read_record(data.data).values() if row.digest is not None]
-    contents = ((row, _read_plain(os.path.join(root, row.path))) for row in rows)
+    contents = ((row, read_plain(os.path.join(root, row.path))) for row in rows)
     return all(
         content is not None and row.digest is not None and row.digest.matches(content.data) for row, content in contents
     )
@@ -229,7 +222,8 @@ def _holds_true(root: str, folder: str) -> bool:
 # ---- files ----------------------------------------------------------------------------------------------------
 
 
-def _read_plain(path: str) -> Content | None:
+def read_plain(path: str) -> Content | None:
+    """The content of a plain file, links followed; None where there is none. `NoRecord` where it may not be read."""
     try:
         mode = os.stat(path).st_mode
         if not stat.S_ISREG(mode):  # opening a named pipe would wait for its other end
@@ -261,7 +255,7 @@ def _observe(root: str, path: str, parents: dict[str, str]) -> Observed:
         link = os.readlink(full) if stat.S_ISLNK(status.st_mode) else None
         if not stat.S_ISREG(os.stat(full).st_mode):
             return Observed(path, None, link, obstacle="is not a plain file")
-        return Observed(path, _read_plain(full), link)
+        return Observed(path, read_plain(full), link)
     except FileNotFoundError:
         return Observed(path, None, _dangling(full), obstacle="is a dangling symbolic link" if _dangling(full) else "")
     except NotADirectoryError:
@@ -284,84 +278,3 @@ def _find_obstacle(root: str, parent: str) -> str:
         if not os.path.lexists(place):
             return ""
     return ""
-
-
-# ---- the state folder -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What ``.patchkit`` holds. ``data`` are the bytes of ledger.json (None: there is none)."""
-
-    ledger: Ledger
-    data: bytes | None
-    interrupted: bool = False
-
-
-def read_state(root: str, *, allow_interrupted: bool = False, wait: float = READER_WAIT_SECONDS) -> State:
-    """The ledger of ``root``, read without a lock.
-
-    Where a journal lies beside it: `InProgress` when its writer lives (after ``wait`` seconds), else `Interrupted`,
-    unless ``allow_interrupted``. Raises `DamagedState` and `NewerFormat` too.
-    """
-    folder = os.path.join(root, STATE_FOLDER)
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise DamagedState(f"{folder} is not a directory", hint="patchkit did not put it there; move it away")
-    deadline = time.monotonic() + wait
-    while os.path.lexists(os.path.join(folder, "journal.json")):
-        if not _is_held(os.path.join(folder, "lock")):
-            if not os.path.lexists(os.path.join(folder, "journal.json")):
-                break
-            if not allow_interrupted:
-                raise Interrupted(f"a transaction on {root} was interrupted: {folder}/journal.json is there")
-            return State(*_read_ledger_file(folder), interrupted=True)
-        if time.monotonic() >= deadline:
-            raise InProgress(f"another patchkit is writing to {root}")
-        time.sleep(0.02)
-    return State(*_read_ledger_file(folder))
-
-
-def _read_ledger_file(folder: str) -> tuple[Ledger, bytes | None]:
-    path = os.path.join(folder, "ledger.json")
-    content = _read_plain(path)
-    if content is None and os.path.lexists(path):
-        raise DamagedState(f"{path} is not a plain file", hint="patchkit did not put it there; move it away")
-    return (Ledger(), None) if content is None else (read_ledger(content.data, file=path), content.data)
-
-
-def _is_held(lock: str) -> bool:
-    """Whether a writer holds the lock: a shared lock cannot be had, without writing anything.
-
-    A lock that may not be looked at counts as held.
-    """
-    import fcntl  # here, for other systems lack it and are to be told so in words
-
-    try:
-        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def read_object(root: str, name: str) -> bytes | None:
-    """The bytes of the object ``name`` (a sha256), None where the store lacks it. Raises `DamagedState`."""
-    path = os.path.join(root, STATE_FOLDER, "objects", name)
-    content = _read_plain(path)
-    if content is not None and sha256(content.data) != name:
-        raise DamagedState(
-            f"{path} is damaged: its bytes are not what its name says",
-            hint="remove that file; where its bytes are needed, --wheel FILE or a reinstall supplies them",
-        )
-    return None if content is None else content.data
-
-
-def object_path(root: str, name: str) -> str:
-    return os.path.join(root, STATE_FOLDER, "objects", name)

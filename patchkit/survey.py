@@ -11,7 +11,8 @@ from patchkit.bases import Facts
 from patchkit.installed import Distribution, Observed, RecordRow, sha256
 from patchkit.record import read_record, remove_rows, top_level_folders
 from patchkit.scene import Scene
-from patchkit.site import observe, read_object
+from patchkit.site import observe
+from patchkit.state import read_object
 from patchkit.wheel import read_members
 
 

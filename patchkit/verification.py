@@ -20,7 +20,8 @@ from patchkit.patchset import PatchId, SymbolCheck
 from patchkit.proof import evaluate_symbols
 from patchkit.report import FileReport, PatchReport, Report
 from patchkit.scene import Scene
-from patchkit.site import find_distribution, observe, read_object
+from patchkit.site import find_distribution, observe
+from patchkit.state import read_object
 from patchkit.survey import gather_facts, read_ownership
 from patchkit.symbols import module_paths
 from patchkit.wanted import check_known, matches, want_apply, want_named

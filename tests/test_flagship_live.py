@@ -248,8 +248,6 @@ def test_a_python_check_is_skipped_in_words_where_flashinfer_cannot_be_imported(
     for result, message in python_checks(applied).values():
         assert result == "skipped"
         assert message == "flashinfer cannot be imported here: ModuleNotFoundError: No module named 'requests'"
-    said = run("verify").expect().out
-    assert said.count("skipped (flashinfer cannot be imported here") == len(DEFAULTS)
 
 
 # ---- a diff that fits and is wrong -----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
     ("pure", "record bounds syntax symbols ledger journal"),
     ("decide", "fold wanted choices bases proof assess plan preview report"),
-    ("world", "catalog interpreter environment site wheel checks"),
+    ("world", "catalog interpreter environment site state wheel checks"),
     ("world", "disk store targets preflight transaction"),
     (
         "use",
