@@ -15,7 +15,7 @@ from patchkit.account import Outcomes, account_for, explain_absence
 from patchkit.applied import BaseOrigin
 from patchkit.decision import Decision, decide
 from patchkit.errors import Bug, NothingApplicable, PatchkitError, Several
-from patchkit.examination import compile_all, examine, list_waiting, prove
+from patchkit.examination import Progress, compile_all, examine, list_waiting, prove
 from patchkit.installed import sha256
 from patchkit.model import Action, CheckOutcome, ForeignPolicy, Notice, PatchState, Plan
 from patchkit.outcome import outcome_of
@@ -25,13 +25,6 @@ from patchkit.report import Report
 from patchkit.scene import Scene, read_steadily, reread_state
 from patchkit.state import object_path
 from patchkit.wanted import Wanted
-
-Progress = Callable[[int, int], None]
-"""Told how many files of how many are in place."""
-
-
-def no_progress(done: int, total: int) -> None:
-    """For callers that do not want to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +199,12 @@ def _execute(
         while proposal.plan is not None and not proposal.plan.empty:
             ran: dict[PatchId, tuple[CheckOutcome, ...]] = {}
             try:
-                execute(lock, proposal.plan, before_commit=partial(_examine, proposal, how, ran), progress=progress)
+                execute(
+                    lock,
+                    proposal.plan,
+                    before_commit=partial(_examine, proposal, how, ran, progress),
+                    progress=partial(progress, "writing"),
+                )
             except Stale:
                 scene = reread_state(scene)
                 proposal = propose(scene, want(scene), how)
@@ -217,9 +215,11 @@ def _execute(
     return _refuse(command, proposal, how) if proposal.plan is None else _tell(command, proposal, how, done=True)
 
 
-def _examine(proposal: Proposal, how: ApplyOptions, ran: dict[PatchId, tuple[CheckOutcome, ...]]) -> None:
+def _examine(
+    proposal: Proposal, how: ApplyOptions, ran: dict[PatchId, tuple[CheckOutcome, ...]], progress: Progress
+) -> None:
     if how.checks:
-        examine(proposal.decision, proposal.checks, ran, strict=how.strict)
+        examine(proposal.decision, proposal.checks, ran, progress, strict=how.strict)
 
 
 def with_python_checks(proposal: Proposal) -> Outcomes:

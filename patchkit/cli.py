@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -61,7 +60,9 @@ def show(patch: str, **keys: Any) -> int:
 def check(operands: tuple[str, ...], **keys: Any) -> int:
     """Would each patch apply to what is installed? Writes nothing."""
     options, output = split(keys)
-    return _tell(service.check(options, operands), output)
+    with _Progress(output):
+        report = service.check(options, operands)
+    return _tell(report, output)
 
 
 @cli.command()
@@ -104,7 +105,9 @@ def revert(operands: tuple[str, ...], everything: bool, **keys: Any) -> int:
 def verify(operands: tuple[str, ...], no_checks: bool, **keys: Any) -> int:
     """Are the bytes what the ledger says, do they compile, do the checks pass?"""
     options, output = split(keys)
-    return _tell(service.verify(options, operands, checks=not no_checks), output)
+    with _Progress(output) as progress:
+        report = service.verify(options, operands, checks=not no_checks, progress=progress.advance)
+    return _tell(report, output)
 
 
 @cli.command()
@@ -113,7 +116,9 @@ def verify(operands: tuple[str, ...], no_checks: bool, **keys: Any) -> int:
 def status(exit_code: bool, **keys: Any) -> int:
     """One table: each patch, its variant, its state."""
     options, output = split(keys)
-    return _tell(service.status(options, exit_code=exit_code), output)
+    with _Progress(output):
+        report = service.status(options, exit_code=exit_code)
+    return _tell(report, output)
 
 
 @cli.command()
@@ -180,23 +185,50 @@ class _Progress:
 
     def __init__(self, output: Output) -> None:
         self.shown = not (output.json or output.quiet) and sys.stderr is not None and sys.stderr.isatty()
-        self.started = time.monotonic()
+        self.late = False
+        self.state = ("reading", 0, 1)
         self.bar: Any = None
 
     def __enter__(self) -> _Progress:
+        if self.shown:
+            import threading
+
+            self.turn = threading.Lock()
+            self.timer = threading.Timer(1, self._begin)
+            self.timer.daemon = True
+            self.timer.start()
         return self
 
-    def advance(self, done: int, total: int) -> None:
-        if not self.shown or (self.bar is None and time.monotonic() - self.started < 1):
+    def advance(self, doing: str, done: int, total: int) -> None:
+        if self.shown:
+            with self.turn:
+                self.state = (doing, done, total)
+                self._draw()
+
+    def _begin(self) -> None:
+        with self.turn:
+            self.late = True
+            self._draw()
+
+    def _draw(self) -> None:
+        if not self.late:
             return
+        doing, done, total = self.state
+        if self.bar is not None and self.bar.label != doing:
+            self.bar.__exit__(None, None, None)
+            self.bar = None
         if self.bar is None:
-            self.bar = click.progressbar(length=total, label="writing", file=sys.stderr)
+            self.bar = click.progressbar(length=total, label=doing, file=sys.stderr)
             self.bar.__enter__()
         self.bar.update(done - self.bar.pos)
 
     def __exit__(self, *exception: object) -> None:
-        if self.bar is not None:
-            self.bar.__exit__(None, None, None)
+        if self.shown:
+            self.timer.cancel()
+            with self.turn:
+                self.late = False
+                if self.bar is not None:
+                    self.bar.__exit__(None, None, None)
 
 
 # ---- endings --------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from patchkit.account import Outcomes, action_for
 from patchkit.applied import Applied
 from patchkit.checks import compile_sources, run_python_check
@@ -13,9 +15,21 @@ from patchkit.proof import evaluate_symbols, find_failures, find_useless
 from patchkit.scene import Scene
 from patchkit.state import object_path, read_object
 
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, and how many of how many are done."""
+
+
+def no_progress(doing: str, done: int, total: int) -> None:
+    """For callers that do not want to be told."""
+
 
 def examine(
-    decision: Decision, proved: Outcomes, ran: dict[PatchId, tuple[CheckOutcome, ...]], *, strict: bool
+    decision: Decision,
+    proved: Outcomes,
+    ran: dict[PatchId, tuple[CheckOutcome, ...]],
+    progress: Progress,
+    *,
+    strict: bool,
 ) -> None:
     """Run the python checks of what a decision changes, once it is in place; ``ran`` takes their outcomes.
 
@@ -23,9 +37,10 @@ def examine(
     ``strict`` `AllChecksSkipped` for each patch that nothing was checked of.
     """
     problems: list[PatchkitError] = []
-    for id, candidate in decision.candidates.items():
-        if action_for(decision, id) is Action.NONE:
-            continue
+    changed = [id for id in decision.candidates if action_for(decision, id) is not Action.NONE]
+    for number, id in enumerate(changed):
+        progress("checking", number, len(changed))
+        candidate = decision.candidates[id]
         ran[id] = run_python_checks(decision.scene, candidate.record)
         problems += find_failures(candidate.record, ran[id])
         both = (*proved.get(id, ()), *ran[id])

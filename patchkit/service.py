@@ -15,16 +15,15 @@ from patchkit.catalog import read_set_file
 from patchkit.change import (
     DEFAULTS,
     ApplyOptions,
-    Progress,
     change,
     find_obstacles,
-    no_progress,
     propose,
     report_on,
     with_python_checks,
 )
 from patchkit.decision import decide
 from patchkit.errors import ExitCode, NoPatchSets, PatchkitError, raise_all
+from patchkit.examination import Progress, no_progress
 from patchkit.model import Action, CheckResult, ForeignPolicy, Notice, PatchState
 from patchkit.patchset import Catalog, Patch, PatchSet
 from patchkit.report import PatchReport, Report
@@ -161,12 +160,14 @@ def revert(
     )
 
 
-def verify(options: Options, operands: Sequence[str] = (), *, checks: bool = True) -> Report:
+def verify(
+    options: Options, operands: Sequence[str] = (), *, checks: bool = True, progress: Progress = no_progress
+) -> Report:
     """Are the bytes what the ledger says, do they compile, do the checks pass? Where nothing is applied: no."""
     check_operands(operands)
     return read_steadily(
         lambda: open_scene(options, CatalogNeed.OPTIONAL),
-        lambda scene: verify_applied(scene, operands, checks=checks),
+        lambda scene: verify_applied(scene, operands, progress, checks=checks),
     )
 
 

@@ -12,7 +12,7 @@ from patchkit.bases import Facts, classify, is_as_written
 from patchkit.checks import compile_sources
 from patchkit.decision import decide
 from patchkit.errors import ExitCode, PatchkitError
-from patchkit.examination import run_python_checks
+from patchkit.examination import Progress, run_python_checks
 from patchkit.fold import Tree
 from patchkit.installed import Distribution, FileState
 from patchkit.model import CheckOutcome, CheckResult, Notice, PatchState
@@ -27,7 +27,7 @@ from patchkit.symbols import module_paths
 from patchkit.wanted import check_known, matches, want_apply, want_named
 
 
-def verify_applied(scene: Scene, operands: Sequence[str], *, checks: bool) -> Report:
+def verify_applied(scene: Scene, operands: Sequence[str], progress: Progress, *, checks: bool) -> Report:
     """The report of ``verify`` on the applied patches that ``operands`` name (all where there are none)."""
     check_known(scene.catalog, scene.ledger, operands, "verify")
     chosen = [
@@ -35,7 +35,11 @@ def verify_applied(scene: Scene, operands: Sequence[str], *, checks: bool) -> Re
     ]
     facts = _read_facts(scene, chosen)
     broken = _compile(scene, facts)
-    rows = tuple(_verify(scene, applied, facts, broken, checks=checks) for applied in chosen)
+    verified: list[PatchReport] = []
+    for number, applied in enumerate(chosen):
+        progress("verifying", number, len(chosen))
+        verified.append(_verify(scene, applied, facts, broken, checks=checks))
+    rows = tuple(verified)
     rows += _report_absent(scene, operands, {applied.id for applied in chosen})
     unknown = [x for x in operands if not any(matches(x, row.id) for row in rows)]
     failed = not rows or unknown or any(row.failed for row in rows)

@@ -1,0 +1,522 @@
+"""What a hostile tester found: folders that vanish, checks that write, names and files that nobody should have made."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+import worlds
+from stages import (
+    LINES,
+    MOD,
+    SHIPPED,
+    TOOL,
+    Stage,
+    edit,
+    make_diff,
+    make_stage,
+    patch,
+    put,
+    sample_wheel,
+    with_line,
+)
+from test_bad_input import as_another, interrupt
+from worlds import Finished, clean_environment, patchkit_command, record_digest, run
+
+SUB = "some_dist/sub/only.py"
+MADE, MOVED = "some_dist/made.sh", "some_dist/moved.py"
+PRISTINE, ONLY = b"".join(LINES), b"only = 1\nother = 2\n"
+FIVE, NINE = b"line_5 = 'five'\n", b"line_9 = 'nine'\n"
+LOW = with_line(5, FIVE)
+HERE = ("--python", sys.executable)
+BY_NAME = {"default": False}
+
+
+@pytest.fixture
+def stage(tmp_path: Path, make_site: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> Stage:
+    wheel = sample_wheel(tmp_path / "wheels", files=SHIPPED | {SUB: ONLY})
+    return make_stage(tmp_path, make_site, capsys.readouterr, wheel)
+
+
+def change_sub() -> bytes:
+    return make_diff({SUB: ONLY}, {SUB: b"only = 2\nother = 2\n"})
+
+
+def change_both() -> bytes:
+    return make_diff({MOD: PRISTINE, SUB: ONLY}, {MOD: LOW, SUB: b"only = 2\nother = 2\n"})
+
+
+def tell(stage: Stage, *args: str, **env: str) -> Finished:
+    """The command as a real process that may not take long, with variables of its own."""
+    options = ("--site-packages", stage.site, "--patches", stage.patches)
+    return run(*patchkit_command(), *args, *options, cwd=stage.folder, env=clean_environment(env), timeout=20)
+
+
+def assert_refused(stage: Stage, code: int, *args: str) -> Finished:
+    """The command ends with ``code`` and nothing is written."""
+    before = stage.tree()
+    said = stage.run(*args).expect(code)
+    assert stage.tree() == before
+    return said
+
+
+# ---- folders that are gone ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [{}, {MOVED: ONLY}], ids=["deleted", "renamed"])
+@pytest.mark.parametrize("back", [["revert", "--all"], ["revert", "alpha/away"], ["apply", "--exact"]], ids=" ".join)
+def test_a_folder_that_went_with_its_last_file_comes_back_with_it(
+    after: dict[str, bytes], back: list[str], stage: Stage
+) -> None:
+    stage.add("alpha", patch("away", make_diff({SUB: ONLY}, after), **BY_NAME))
+    shipped = stage.tree()
+    stage.run("apply", "alpha/away").expect()
+    shutil.rmtree((stage.site / SUB).parent, ignore_errors=True)
+    stage.run(*back, *["--allow-empty"] * (back[0] == "apply")).expect()
+    assert stage.tree() == shipped
+
+
+def test_a_patched_file_comes_back_though_its_whole_folder_was_removed(stage: Stage) -> None:
+    stage.add("alpha", patch("sub", change_sub()))
+    shipped = stage.tree()
+    stage.run("apply").expect()
+    shutil.rmtree((stage.site / SUB).parent)
+    stage.run("revert", "--all", "--discard-edits").expect()
+    assert stage.tree() == shipped
+
+
+# ---- check and apply agree ------------------------------------------------------------------------------------
+
+
+def test_check_says_no_to_a_result_that_does_not_compile(stage: Stage) -> None:
+    stage.add("alpha", patch("broken", edit(5, b"line_5 = (\n")))
+    assert_refused(stage, 1, "check")
+    assert_refused(stage, 7, "apply", "--dry-run")
+    assert_refused(stage, 7, "apply")
+
+
+def test_check_says_no_where_an_alternative_would_strand_what_stands_on_the_other(stage: Stage) -> None:
+    ours = {"group": "g", **BY_NAME}
+    stage.add(
+        "alpha",
+        patch("one", edit(5, b"line_5 = 5\nadded = 1\n"), **ours),
+        patch("two", edit(20, b"line_20 = 'two'\n"), **ours),
+        patch("on-one", _on_top_of_one(), after=["one"], **BY_NAME),
+    )
+    stage.run("apply", "alpha/one", "alpha/on-one").expect()
+    assert "on-one" in assert_refused(stage, 1, "check", "alpha/two").err
+    assert "on-one" in assert_refused(stage, 5, "apply", "alpha/two").err
+
+
+def _on_top_of_one() -> bytes:
+    low = with_line(5, b"line_5 = 5\nadded = 1\n")
+    return make_diff({MOD: low}, {MOD: low.replace(b"added = 1\n", b"added = 1\nmore = 2\n")})
+
+
+def test_check_says_no_where_the_alternative_that_goes_is_in_an_edited_file(stage: Stage) -> None:
+    ours = {"group": "g", **BY_NAME}
+    stage.add("alpha", patch("one", change_sub(), **ours), patch("two", edit(5, FIVE), **ours))
+    stage.run("apply", "alpha/one").expect()
+    stage.write(SUB, stage.read(SUB) + b"edit = 1\n")
+    assert_refused(stage, 1, "check", "alpha/two")
+    assert_refused(stage, 5, "apply", "--dry-run", "alpha/two")
+    assert_refused(stage, 5, "apply", "alpha/two")
+
+
+def test_a_root_that_cannot_be_written_is_told_by_a_dry_run_and_by_check(stage: Stage) -> None:
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    before = stage.tree()
+    if os.geteuid() != 0:
+        stage.site.chmod(0o555)
+    try:
+        assert "not writable" in as_another(stage, "apply", "--dry-run").expect(4).err
+        assert "not writable" in as_another(stage, "apply").expect(4).err
+        assert "not writable" in as_another(stage, "check").expect(0).err
+    finally:
+        stage.site.chmod(0o755)
+    assert stage.tree() == before
+
+
+# ---- the manifest changed -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def regrouped(stage: Stage) -> Stage:
+    """Two patches, both applied by name, that the manifest then made alternatives of each other."""
+    for group in ({}, {"group": "g"}):
+        stage.add(
+            "alpha", patch("one", edit(5, FIVE), **group), patch("two", edit(20, b"line_20 = 2\n"), **BY_NAME, **group)
+        )
+        stage.run("apply", "alpha/one", "alpha/two").expect(0 if not group else 3)
+    return stage
+
+
+def test_alternatives_that_are_both_applied_are_told_with_the_commands_that_end_it(regrouped: Stage) -> None:
+    for command in ("apply", "check"):
+        error = assert_refused(regrouped, 3, command)
+        assert all(f"`patchkit revert alpha/{name}`" in error.err for name in ("one", "two"))
+    regrouped.run("revert", "alpha/two").expect()
+    assert regrouped.states("apply") == {"alpha/one": "applied"}
+
+
+def test_an_alternative_that_is_named_drops_the_other_that_was_applied_before_they_were_alternatives(
+    regrouped: Stage,
+) -> None:
+    regrouped.run("apply", "alpha/two").expect()
+    assert regrouped.read() == with_line(20, b"line_20 = 2\n")
+    assert regrouped.run("apply").expect() and regrouped.read() == with_line(20, b"line_20 = 2\n")
+
+
+def test_nothing_declared_is_reached_twice(stage: Stage) -> None:
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    shipped = stage.tree()
+    stage.run("apply").expect()
+    stage.declare(deselect=["alpha/low"])
+    stage.run("apply", "--exact").expect()
+    stage.run("apply", "--exact").expect()
+    assert stage.tree() == shipped
+
+
+REPEATED = b"def f():\n" + b"    pass\n" * 12
+ANOTHER = f"--- a/{TOOL}\n+++ b/{TOOL}\n@@ -5,4 +5,5 @@\n     pass\n     pass\n+    pass\n     pass\n     pass\n".encode()
+
+
+@pytest.mark.parametrize("new", ["alpha/new", "beta/old"])
+def test_a_patch_under_a_new_name_is_taken_over_and_not_applied_twice(new: str, stage: Stage) -> None:
+    stage.ship(TOOL, REPEATED)
+    shipped = stage.tree()
+    stage.add("alpha", patch("old", ANOTHER))
+    stage.run("apply").expect()
+    patched = stage.read(TOOL)
+    shutil.rmtree(stage.patches / "alpha")
+    stage.add(new.partition("/")[0], patch(new.partition("/")[2], ANOTHER))
+    stage.run("apply").expect()
+    assert stage.read(TOOL) == patched == REPEATED + b"    pass\n"
+    assert stage.states() == stage.states("verify") == {new: "applied"}
+    assert [f"{row['set']}/{row['patch']}" for row in stage.ledger()["applied"]] == [new]
+    stage.run("revert", "--all").expect()
+    assert stage.tree() == shipped
+
+
+NO_MORE = {
+    "the text": (lambda: patch("both", edit(5, FIVE)), []),
+    "not needed": (lambda: patch("both", None, not_needed=[{"versions": ">=1", "why": "fixed"}]), []),
+    "a marker": (lambda: patch("both", change_both(), markers="os_name == 'nt'"), ["--allow-empty"]),
+    "the range": (lambda: patch("both", change_both(), versions=">=9"), ["--skip-unmatched", "--allow-empty"]),
+}
+
+
+@pytest.mark.parametrize("edited", [True, False], ids=["edited", "deleted"])
+@pytest.mark.parametrize("what", NO_MORE)
+def test_a_file_that_a_patch_no_longer_names_is_not_forgotten_while_it_holds_an_edit(
+    what: str, edited: bool, stage: Stage
+) -> None:
+    stage.add("alpha", patch("both", change_both()))
+    stage.run("apply").expect()
+    if edited:
+        stage.write(SUB, stage.read(SUB) + b"edit = 1\n")
+    else:
+        (stage.site / SUB).unlink()
+    make, options = NO_MORE[what]
+    stage.add("alpha", make())
+    for command in (["apply"], ["apply", "alpha/both"]):
+        assert SUB in assert_refused(stage, 5, *command, *options).err
+
+
+def test_a_patch_that_is_not_needed_any_more_is_reported_as_reverted(stage: Stage) -> None:
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    stage.run("apply").expect()
+    stage.add("alpha", patch("low", None, not_needed=[{"versions": ">=1", "why": "fixed"}]))
+    [row] = stage.json("apply", "--dry-run")["patches"]
+    assert (row["state"], row["action"], [file["path"] for file in row["files"]]) == ("not-needed", "reverted", [MOD])
+    assert "1 reverted" in stage.run("apply").expect().out
+    assert stage.read() == PRISTINE
+
+
+# ---- edits, renames, files of two ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("edited", [True, False], ids=["edited", "deleted"])
+@pytest.mark.parametrize("command", ["revert", "apply"])
+def test_a_patch_below_a_rename_half_of_which_was_edited_is_not_touched(
+    command: str, edited: bool, stage: Stage
+) -> None:
+    rename = make_diff({MOD: PRISTINE}, {MOVED: PRISTINE})
+    stage.add("alpha", patch("moved", rename, after=["beta/low"]))
+    stage.add("beta", patch("low", edit(5, FIVE), default=command == "revert"))
+    stage.run("apply").expect()
+    if edited:
+        stage.write(MOVED, stage.read(MOVED) + b"edit = 1\n")
+    else:
+        (stage.site / MOVED).unlink()
+    assert MOVED in assert_refused(stage, 5, command, "beta/low").err
+
+
+def test_a_file_of_two_distributions_holds_patches_of_one(stage: Stage) -> None:
+    info = "other_dist-1.0.dist-info"
+    stage.write(f"{info}/METADATA", b"Metadata-Version: 2.1\nName: other-dist\nVersion: 1.0\n")
+    rows = f"{MOD},{record_digest(PRISTINE)},{len(PRISTINE)}\n{info}/METADATA,,\n{info}/RECORD,,\n"
+    stage.write(f"{info}/RECORD", rows.encode())
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    stage.add("beta", patch("low", edit(20, b"line_20 = 2\n")), distribution="other-dist")
+    assert "not-owned" in stage.json("apply", exit_code=3)["error"]["code"]
+    stage.run("apply", "alpha").expect()
+    assert MOD in assert_refused(stage, 3, "apply", "beta").err
+    stage.run("revert", "--all").expect()
+    stage.run("apply", "beta").expect()
+
+
+def test_revert_accepts_no_edits(stage: Stage) -> None:
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    stage.run("apply").expect()
+    assert "--accept-modified" in assert_refused(stage, 2, "revert", "--all", "--accept-modified").err
+
+
+@pytest.mark.parametrize("options", [[], ["--discard-edits"]], ids=["plain", "--discard-edits"])
+def test_without_digests_the_file_of_a_new_version_counts_as_shipped(
+    options: list[str], stage: Stage, tmp_path: Path
+) -> None:
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    stage.change_record(MOD, "")
+    stage.run("apply").expect()
+    newer = with_line(20, b"line_20 = 2\n")
+    stage.reinstall(sample_wheel(tmp_path, "2.0", SHIPPED | {MOD: newer}))
+    stage.change_record(MOD, "")
+    stage.run("apply", *options).expect()
+    assert stage.read() == with_line(5, FIVE, newer)
+    stage.run("revert", "--all", *options).expect()
+    assert stage.read() == newer
+
+
+# ---- checks that write, and what they see ---------------------------------------------------------------------
+
+
+def add_check(stage: Stage, script: str, **keys: Any) -> None:
+    """One patch of `sub/only.py` with a python check; PATH and STATE stand for the file and the state folder."""
+    names = f"import os, pathlib, shutil\nPATH = pathlib.Path({str(stage.site / SUB)!r})\n"
+    state = f"STATE = pathlib.Path({str(stage.site / '.patchkit')!r})\n"
+    check = [{"kind": "python", "file": "c.py", **keys}]
+    stage.add("alpha", patch("sub", change_sub(), check=check), checks={"c.py": (names + state + script).encode()})
+
+
+@pytest.mark.parametrize("deed", ["PATH.write_text('evil = 1\\n')", "PATH.unlink()", "shutil.rmtree(PATH.parent)"])
+def test_a_check_that_passes_and_changes_the_patched_file_has_not_passed(deed: str, stage: Stage) -> None:
+    add_check(stage, f"{deed}\n")
+    before = stage.tree()
+    said = stage.run("apply", *HERE)
+    assert said.exit_code in (7, 8), said
+    assert said.exit_code == 8 or stage.tree() == before
+    assert " applied" not in said.out
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(1)"], ids=["passes", "fails"])
+@pytest.mark.parametrize("deed", ["(STATE / 'journal.json').unlink()", "shutil.rmtree(STATE)"])
+def test_nobody_says_that_nothing_changed_once_the_journal_is_gone(deed: str, ending: str, stage: Stage) -> None:
+    add_check(stage, f"{deed}\n{ending}\n")
+    said = stage.run("apply", *HERE).expect(8)
+    assert "nothing was changed" not in said.err
+
+
+def test_a_backport_in_the_site_root_does_not_shadow_the_standard_library(stage: Stage) -> None:
+    stage.write("argparse.py", b"raise ImportError('an old backport')\n")
+    add_check(stage, "import argparse\n")
+    assert "1 applied" in stage.run("apply", *HERE).expect().out
+
+
+def test_the_named_root_has_the_copy_that_a_check_sees(stage: Stage) -> None:
+    venv = worlds.make_venv(stage.folder / "venv", with_pip=False)
+    shutil.copytree(stage.site, venv.site_packages, symlinks=True, dirs_exist_ok=True)
+    add_check(stage, "import some_dist.sub.only as only\nassert pathlib.Path(only.__file__) == PATH, only.__file__\n")
+    [row] = stage.json("apply", "--python", str(venv.python))["patches"]
+    assert [check["result"] for check in row["checks"]] == ["passed"]
+
+
+@pytest.fixture
+def beside(stage: Stage) -> worlds.Venv:
+    """An interpreter whose site-packages leads to a folder that has other-dist 1.0."""
+    venv = worlds.make_venv(stage.folder / "venv", with_pip=False)
+    wheel = worlds.make_wheel(stage.folder / "wheels", "other-dist", "1.0", {"other_dist.py": b""})
+    folder = worlds.unpack_site(stage.folder / "beside", wheel)
+    put(venv.site_packages / "beside.pth", f"{folder}\n".encode())
+    return venv
+
+
+def test_constraints_and_needs_see_all_that_the_interpreter_imports_from(beside: worlds.Venv, stage: Stage) -> None:
+    add_check(stage, "import other_dist\n", needs=["other-dist"])
+    python = ("--python", str(beside.python))
+    [row] = stage.json("apply", *python)["patches"]
+    assert [check["result"] for check in row["checks"]] == ["passed"]
+    stage.add("beta", patch("low", edit(5, FIVE), constraints=["other-dist>=2"]))
+    assert "other-dist" in assert_refused(stage, 4, "apply", *python).err
+    stage.run("apply").expect()
+
+
+def test_constraints_see_what_a_virtual_environment_takes_from_the_system(stage: Stage) -> None:
+    venv = worlds.make_venv(stage.folder / "venv", with_pip=False, system_site_packages=True)
+    shutil.copytree(stage.site, venv.site_packages, symlinks=True, dirs_exist_ok=True)
+    names = "from importlib import metadata; print(*[d.metadata['Name'] for d in metadata.distributions()])"
+    outside = [name for name in venv.run("-c", names).out.split() if name != "some-dist"]
+    if not outside:
+        pytest.skip("the interpreter of the system has no distribution")
+    stage.add("alpha", patch("low", edit(5, FIVE), constraints=[f"{outside[0]}>=99999"]))
+    said = run(
+        *patchkit_command(), "apply", "--python", venv.python, "--patches", stage.patches, cwd=stage.folder
+    ).expect(4)
+    assert outside[0] in said.err
+
+
+# ---- compiling ------------------------------------------------------------------------------------------------
+
+
+def test_a_source_that_never_compiled_can_be_patched_verified_and_reverted(stage: Stage) -> None:
+    template = b"{{ name }} = class\nfoo bar\nbaz\n"
+    stage.ship(TOOL, template)
+    shipped = stage.tree()
+    stage.add("alpha", patch("word", make_diff({TOOL: template}, {TOOL: template.replace(b"bar", b"BAR")})))
+    for command in (["check"], ["apply"], ["verify"], ["status", "--exit-code"], ["revert", "--all"]):
+        stage.run(*command).expect()
+    assert stage.tree() == shipped
+
+
+THREE = [(number, f"p{number}", f"line_{number} = 'changed'\n".encode()) for number in (5, 15, 25)]
+SPY = (
+    "import sys\nfrom patchkit.cli import main\nseen = []\n"
+    "sys.addaudithook(lambda event, args: event == 'compile' and seen.append(str(args[1])))\n"
+    "code = main(sys.argv[1:])\nprint(sum(name.endswith('mod.py') for name in seen))\nsys.exit(code)\n"
+)
+
+
+def test_verify_compiles_a_file_once_however_many_patches_it_holds(stage: Stage) -> None:
+    stage.add("alpha", *(patch(name, edit(number, text)) for number, name, text in THREE))
+    stage.run("apply").expect()
+    words = ("verify", "--site-packages", stage.site, "--patches", stage.patches, "--quiet")
+    said = run(sys.executable, "-c", f"import sys\nsys.path.insert(0, {str(worlds.CHECKOUT)!r})\n{SPY}", *words, cwd="/")
+    assert said.expect().out == "1\n"
+
+
+def test_a_target_of_another_version_is_started_once_for_all_files(stage: Stage) -> None:
+    log = stage.folder / "starts"
+    other = re.escape(f'"version": "{sys.version_info[0]}.{sys.version_info[1]}.')
+    fake = f"#!/bin/sh\necho >>{log}\n{sys.executable} \"$@\" | sed 's/{other}/\"version\": \"3.98./'\n"
+    python = put(stage.folder / "fake-python", fake.encode(), 0o755)
+    starts = []
+    for diffs in ([edit(5, FIVE)], [edit(5, FIVE), edit(20, b"x = 1\n"), change_sub()]):
+        stage.add("alpha", *(patch(f"p{number}", diff) for number, diff in enumerate(diffs)))
+        stage.run("apply").expect()
+        put(log, b"")
+        assert "3.98" in stage.run("verify", "--python", str(python)).expect().out
+        starts.append(log.read_bytes().count(b"\n"))
+    assert starts[0] == starts[1] > 1
+
+
+@pytest.mark.parametrize("place", ["some_dist/mod.pyc", f"some_dist/__pycache__/mod.{sys.implementation.cache_tag}.pyc"])
+def test_a_folder_in_the_place_of_a_compiled_file_is_in_nobodys_way(place: str, stage: Stage) -> None:
+    (stage.site / place).mkdir(parents=True)
+    _assert_there_and_back(stage, edit(5, FIVE))
+
+
+def test_a_created_file_may_have_the_longest_name_there_is(stage: Stage) -> None:
+    _assert_there_and_back(stage, make_diff({}, {"some_dist/" + "n" * 252 + ".py": b"x = 1\n"}))
+
+
+def _assert_there_and_back(stage: Stage, diff: bytes) -> None:
+    stage.add("alpha", patch("one", diff))
+    shipped = stage.tree()
+    for command in (["apply"], ["verify"], ["revert", "--all"]):
+        stage.run(*command).expect()
+    assert stage.tree() == shipped
+
+
+# ---- names, texts and files that nobody should have made ------------------------------------------------------
+
+
+def test_a_wheel_whose_compressed_bytes_are_damaged_is_the_wrong_wheel(stage: Stage, tmp_path: Path) -> None:
+    wheel = sample_wheel(tmp_path / "damaged", files=SHIPPED | {SUB: ONLY})
+    data = bytearray(wheel.read_bytes())
+    start = data.index(MOD.encode()) + len(MOD)
+    data[start : start + 20] = b"\xff" * 20
+    wheel.write_bytes(data)
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    stage.write(MOD, b"edited = 1\n")
+    words = ("apply", "--discard-edits", "--wheel", str(wheel))
+    assert stage.json(*words, exit_code=4)["error"]["code"] == "wrong-wheel"
+
+
+def test_a_name_that_the_locale_cannot_say_is_no_bug(stage: Stage) -> None:
+    stage.add("alpha", patch("made", make_diff({}, {"some_dist/\u00fc.py": b"x = 1\n"})))
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for command in (["check"], ["apply"], ["status"], ["verify"], ["list"], ["revert", "--all"]):
+        said = tell(stage, *command, **plain)
+        assert said.exit_code in (0, 1, 4) and "Traceback" not in said.err, said
+        assert said.exit_code != 4 or "PYTHONUTF8=1" in said.err
+
+
+def test_a_checkout_with_crlf_is_read_one_way_for_all_files_of_a_patch(stage: Stage) -> None:
+    script = b"#!/bin/sh\necho hi\n"
+    diff = make_diff({MOD: PRISTINE}, {MOD: LOW, MADE: script})
+    stage.add("alpha", patch("low", diff.replace(b"\n", b"\r\n")))
+    stage.run("apply").expect()
+    assert (stage.read(), stage.read(MADE)) == (LOW, script)
+
+
+@pytest.mark.parametrize("version", ["2004d", "unknown"])
+def test_every_range_that_is_advised_can_be_written_into_a_manifest(version: str, stage: Stage) -> None:
+    info = stage.record.parent
+    put(info / "METADATA", f"Metadata-Version: 2.1\nName: some-dist\nVersion: {version}\n".encode())
+    info.rename(info.with_name(f"some_dist-{version}.dist-info"))
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    said = stage.run("apply", "--verbose").expect(4)
+    for advised in re.findall(r'versions = "([^"]*)"', said.out + said.err):
+        SpecifierSet(advised)
+    assert version in said.err
+
+
+LONG = {"a component": "some_dist/" + "n" * 300 + ".py", "a path": "some_dist/" + "/".join(["d" * 200] * 30) + "/x.py"}
+
+
+@pytest.mark.parametrize("old", [None, b"x = 2\n"], ids=["created", "changed"])
+@pytest.mark.parametrize("what", LONG)
+def test_a_name_that_is_too_long_for_the_system_is_no_bug(what: str, old: bytes | None, stage: Stage) -> None:
+    path = LONG[what]
+    side = "@@ -1 +1 @@\n-x = 2\n" if old else "@@ -0,0 +1 @@\n"
+    diff = f"--- {f'a/{path}' if old else '/dev/null'}\n+++ b/{path}\n{side}+x = 1\n".encode()
+    stage.add("alpha", patch("long", diff))
+    assert_refused(stage, 1 if stage.run("check").exit_code == 1 else 3, "check")
+    assert stage.run("apply").exit_code in (3, 4, 5)
+    assert stage.run("status").exit_code in (0, 3)
+    assert not (stage.site / ".patchkit").exists()
+
+
+PIPES = {"patchset.toml": 3, "patchkit.toml": 3, "RECORD": 4, "ledger.json": 8}
+
+
+@pytest.mark.parametrize(("what", "code"), PIPES.items())
+def test_a_pipe_in_the_place_of_a_text_is_told_and_not_waited_for(what: str, code: int, stage: Stage) -> None:
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    stage.run("apply").expect()
+    stage.declare()
+    manifest, declaration = stage.patches / "alpha/patchset.toml", stage.patches / "patchkit.toml"
+    place = {path.name: path for path in (manifest, declaration, stage.record, stage.ledger_file)}[what]
+    place.unlink()
+    os.mkfifo(place)
+    assert str(place) in tell(stage, "apply").expect(code).err
+
+
+def test_a_lock_that_may_not_be_read_is_no_bug(stage: Stage) -> None:
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    interrupt(stage)
+    lock = put(stage.site / ".patchkit/lock", b"", 0)
+    for command in ("status", "verify", "recover", "apply"):
+        said = as_another(stage, command)
+        assert said.exit_code in (0, 4, 6, 8) and "Traceback" not in said.err, said
+        assert command == "status" or said.exit_code != 0
+    lock.chmod(0o644)
+    stage.run("recover").expect()
