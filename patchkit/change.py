@@ -23,7 +23,7 @@ from patchkit.patchset import PatchId
 from patchkit.plan import make_plan
 from patchkit.report import Report
 from patchkit.scene import Scene, read_steadily, reread_state
-from patchkit.state import object_path
+from patchkit.state import needs_sweep, object_path
 from patchkit.wanted import Wanted
 
 
@@ -68,7 +68,7 @@ def change(
     scene, plan = proposal.decision.scene, proposal.plan
     if plan is None:
         return _refuse(command, proposal, how)
-    if plan.empty and not _has_debris(scene):
+    if plan.empty and not needs_sweep(scene.root):
         return _tell(command, proposal, how, done=not how.dry_run)
     obstacles = find_obstacles(proposal)
     if obstacles:
@@ -97,12 +97,6 @@ def _may_sweep(scene: Scene, plan: Plan) -> bool:
     from patchkit.transaction import preflight
 
     return not (plan.empty and preflight(Path(scene.root), plan))
-
-
-def _has_debris(scene: Scene) -> bool:
-    from patchkit.transaction import needs_sweep
-
-    return needs_sweep(Path(scene.root))
 
 
 def _recover_first(scene: Scene, how: ApplyOptions) -> Scene:

@@ -28,6 +28,7 @@ from patchkit.model import Action, CheckResult, ForeignPolicy, Notice, PatchStat
 from patchkit.patchset import Catalog, Patch, PatchSet
 from patchkit.report import PatchReport, Report
 from patchkit.scene import CatalogNeed, Options, Scene, open_catalog, open_scene, read_steadily
+from patchkit.state import needs_sweep
 from patchkit.verification import verify_applied
 from patchkit.wanted import (
     Wanted,
@@ -217,13 +218,13 @@ def _mark_undeclared(scene: Scene, row: PatchReport) -> PatchReport:
 
 def recover(options: Options, *, lock_timeout: float = 10.0) -> Report:
     """Undo an interrupted transaction, or finish the clean-up of one that was complete."""
-    from patchkit.transaction import Recovery, locked, needs_sweep
+    from patchkit.transaction import Recovery, locked
     from patchkit.transaction import recover as recover_transaction
 
     scene = open_scene(options, CatalogNeed.OPTIONAL, allow_interrupted=True)
     found = Recovery.NOTHING
     error: PatchkitError | None = None
-    if scene.state.interrupted or needs_sweep(Path(scene.root)):
+    if scene.state.interrupted or needs_sweep(scene.root):
         try:
             with locked(Path(scene.root), timeout=lock_timeout) as lock:
                 found = recover_transaction(lock)

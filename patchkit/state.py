@@ -91,3 +91,17 @@ def read_object(root: str, name: str) -> bytes | None:
 
 def object_path(root: str, name: str) -> str:
     return os.path.join(root, STATE_FOLDER, "objects", name)
+
+
+def needs_sweep(root: str | os.PathLike[str]) -> bool:
+    """Whether a run that was killed left something, besides a transaction, that the next writer sweeps.
+
+    Also true for a moment while another run is about to begin.
+    """
+    try:
+        names = os.listdir(os.path.join(root, STATE_FOLDER))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if "journal.json" in names:
+        return False
+    return "ledger.json" not in names or any(name.endswith(".tmp") for name in names)

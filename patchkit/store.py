@@ -68,18 +68,6 @@ def locked(root: Path, *, timeout: float, disk: Disk = _REAL) -> Iterator[Lock]:
             os.close(descriptor)
 
 
-def needs_sweep(root: Path) -> bool:
-    """Whether a run that was killed left something, besides a transaction, that `locked` would sweep. Only reads.
-
-    Also true for a moment while another run is about to begin.
-    """
-    folder = f"{root}/{STATE}"
-    names = _REAL.names(folder)
-    if JOURNAL in names or _REAL.look(folder) is None:
-        return False
-    return LEDGER not in names or any(name.endswith(_TEMP) for name in names)
-
-
 # ---- the lock -------------------------------------------------------------------------------------------------
 
 

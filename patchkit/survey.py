@@ -13,7 +13,6 @@ from patchkit.record import read_record, remove_rows, top_level_folders
 from patchkit.scene import Scene
 from patchkit.site import observe
 from patchkit.state import read_object
-from patchkit.wheel import read_members
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +94,8 @@ def _is_stale(ledger: Ledger, entry: LedgerFile, version: str) -> bool:
 def _read_wheels(paths: Mapping[str, str], owners: Mapping[str, Ownership], wheels: Sequence[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     if wheels:
+        from patchkit.wheel import read_members
+
         for name, owner in owners.items():
             found |= read_members(wheels, owner.distribution, [path for path, of in paths.items() if of == name])
     return found

@@ -19,13 +19,13 @@ from patchkit.installed import Content, Observed, Stamp, sha256
 from patchkit.journal import JOURNAL, LEDGER, OBJECTS, STATE, Journal, Step, read_journal, write_journal
 from patchkit.model import FileChange, Plan
 from patchkit.preflight import preflight
+from patchkit.state import needs_sweep
 from patchkit.store import (
     Lock,
     discard,
     keep_objects,
     locked,
     make_directory,
-    needs_sweep,
     promote_state,
     put_ledger,
     put_object,

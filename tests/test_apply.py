@@ -28,7 +28,7 @@ from stages import (
     sample_wheel,
     with_line,
 )
-from worlds import clean_environment, git
+from worlds import CHECKOUT, clean_environment, git, run
 
 PRISTINE = b"".join(LINES)
 MADE = "some_dist/made.py"
@@ -702,3 +702,19 @@ time.sleep(50)
 def test_a_python_check_sees_no_terminal_and_its_output_stays_out_of_the_document(stage: Stage) -> None:
     add_script(stage, b"import sys\nassert sys.stdin.read() == ''\nprint('words')\n")
     assert check_of(stage.json("apply", *PYTHON))["message"] == "words"
+
+
+def test_a_run_that_has_nothing_to_do_loads_no_parser_and_no_writer(stage: Stage) -> None:
+    stage.add("alpha", patch("low", edit(5, b"line_5 = 'five'\n")))
+    stage.run("apply").expect()
+    program = f"""
+import sys
+sys.path.insert(0, {str(CHECKOUT)!r})
+from patchkit.cli import main
+code = main(["apply", "--site-packages", {str(stage.site)!r}, "--patches", {str(stage.patches)!r}, "--quiet"])
+slow = ("unidiff", "importlib.metadata", "packaging.requirements", "packaging.markers", "difflib", "zipfile",
+        "patchkit.diff", "patchkit.transaction", "patchkit.wheel", "patchkit.preview")
+print(code, [name for name in slow if name in sys.modules])
+"""
+    ended = run(sys.executable, "-c", program, cwd=stage.folder).expect()
+    assert ended.out == "0 []\n"
