@@ -68,12 +68,13 @@ def _account(decision: Decision, choice: Choice, checks: tuple[CheckOutcome, ...
     )
     if choice.state is not None:
         trials = decision.trials.get(choice.id, ())
-        gone = choice.applied is not None and state_in_ledger(choice.applied, None, decision.facts)
+        held = choice.applied if choice.applied is not None and _is_held(decision, choice.applied) else None
+        tried = tuple(FileReport(file.path, None, file.hunks, file.problem) for file in _nearest(trials))
         return replace(
             row,
-            action=Action.REVERTED if gone in (PatchState.APPLIED, PatchState.OUTDATED) else Action.NONE,
+            action=Action.NONE if held is None else Action.REVERTED,
             message="; ".join(filter(None, (choice.message, suggest_variant(choice, trials)))),
-            files=tuple(FileReport(file.path, None, file.hunks, file.problem) for file in _nearest(trials)),
+            files=tried if held is None else _list_files(decision, held, done=done),
             failed=choice.state is PatchState.NO_VARIANT,
         )
     verdict = decision.verdicts[choice.id]
@@ -95,7 +96,9 @@ def _nearest(trials: Sequence[Trial]) -> tuple[FileOutcome, ...]:
 
 
 def _count_misfits(files: Sequence[FileOutcome]) -> int:
-    return sum(bool(file.problem) + sum(hunk.result is not HunkResult.FITS for hunk in file.hunks) for file in files)
+    return sum(
+        (file.misfit is not None) + sum(hunk.result is not HunkResult.FITS for hunk in file.hunks) for file in files
+    )
 
 
 def _message(choice: Choice, action: Action, message: str, *, done: bool) -> str:
@@ -153,11 +156,20 @@ def _account_dropped(decision: Decision, applied: Applied, *, done: bool) -> Pat
         variant=applied.variant,
         state=state,
         action=Action.REVERTED,
-        files=tuple(
-            FileReport(path, FileState.PRISTINE if done else _file_state(decision, path, done=False))
-            for path in applied.paths
-        ),
+        files=_list_files(decision, applied, done=done),
     )
+
+
+def _list_files(decision: Decision, applied: Applied, *, done: bool) -> tuple[FileReport, ...]:
+    """The files of a patch that goes: as shipped once it is gone."""
+    return tuple(
+        FileReport(path, FileState.PRISTINE if done else _file_state(decision, path, done=False))
+        for path in applied.paths
+    )
+
+
+def _is_held(decision: Decision, applied: Applied) -> bool:
+    return state_in_ledger(applied, None, decision.facts) is PatchState.APPLIED
 
 
 # ---- no variant, not installed --------------------------------------------------------------------------------

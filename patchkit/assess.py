@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patchkit.applied import Applied, BaseOrigin
 from patchkit.bases import Base, Facts, is_as_written
 from patchkit.choices import Candidate
 from patchkit.errors import Conflict, ForeignFile, PatchkitError
-from patchkit.fold import FileOutcome, Fold, Layer, Tree, compare_upstream, fold, is_upstream, reverse
+from patchkit.fold import FileOutcome, Fold, Layer, Misfit, Tree, compare_upstream, fold, is_upstream, reverse
 from patchkit.model import CheckResult, DiffText, EntryKind, HunkOutcome, HunkResult, PatchState
 from patchkit.patchset import PatchId
 from patchkit.proof import evaluate_symbols
@@ -82,7 +82,7 @@ def assess(
         worst = stacked.blocked[walls[0]]
         wrapped = _about(candidate.id, worst, len(walls))
         held = PatchState.CONFLICT if applied is None else state
-        files = tuple(FileOutcome(path, problem=stacked.blocked[path].message) for path in walls)
+        files = tuple(FileOutcome(path, misfit=Misfit.BLOCKED, problem=stacked.blocked[path].message) for path in walls)
         return Verdict(candidate.id, held, False, files, worst.message, wrapped)
     outcome = stacked.result.outcomes[candidate.id]
     if outcome.fits:
@@ -125,7 +125,7 @@ def _assess_misfit(
     if not forward and is_upstream(compared):
         return _assess_upstream(candidate, layer, state, compared, stacked)
     merged = tuple(_merge(own, other) for own, other in zip(files, compared, strict=True))
-    words = _count_upstream(compared, merged) or _suspect(candidate, layer, stacked, dropped)
+    words = _count_upstream(layer, merged) or _suspect(candidate, layer, stacked, dropped)
     return _conflict(candidate, state, merged, stacked, words)
 
 
@@ -161,7 +161,7 @@ def _conflict(
     name = f"{candidate.record.distribution} {candidate.record.version}"
     message = f"{candidate.id} does not fit {name}: {tell(files)}" + (f"; {words}" if words else "")
     hint = f"`patchkit check {candidate.id} --verbose` shows the expected and the found lines"
-    lost = [file.path for file in files if stacked.base.get(file.path) is None and "does not exist" in file.problem]
+    lost = [file.path for file in files if file.misfit is Misfit.ABSENT]
     if lost:
         like = [path for path in stacked.names if path.rpartition("/")[2] == lost[0].rpartition("/")[2]][:3]
         found = f"; RECORD has {', '.join(like)}" if like else ""
@@ -189,18 +189,25 @@ def _merge(own: FileOutcome, compared: FileOutcome) -> FileOutcome:
     """The outcome of the fold, with the hunks that upstream has marked as such."""
     upstream = {hunk.number: hunk for hunk in compared.hunks if hunk.result is HunkResult.UPSTREAM}
     hunks = tuple(upstream.get(hunk.number, hunk) if hunk.result is HunkResult.CONFLICT else hunk for hunk in own.hunks)
-    return FileOutcome(own.path, hunks, own.problem, own.dropped_cr)
+    return replace(own, hunks=hunks)
 
 
-def _count_upstream(compared: Sequence[FileOutcome], merged: Sequence[FileOutcome]) -> str:
+def _count_upstream(layer: Layer, merged: Sequence[FileOutcome]) -> str:
+    """What of a patch that conflicts is upstream already, or may be."""
     hunks = [hunk for file in merged for hunk in file.hunks]
     there = sum(hunk.result is HunkResult.UPSTREAM for hunk in hunks)
     if there:
         return f"{there} of {len(hunks)} hunks are upstream"
-    gone = [file.path for file in compared if "perhaps upstream" in file.problem]
+    gone = [file.path for file in merged if file.misfit is Misfit.GONE]
     if gone:
         return f"{gone[0]} is gone, perhaps upstream"
-    absent = [hunk.number for file in compared for hunk in file.hunks if "only deletes lines" in hunk.reason]
+    deleting = {(diff.path, hunk.number) for diff in layer.diffs for hunk in diff.hunks if not hunk.added}
+    absent = [
+        hunk.number
+        for file in merged
+        for hunk in file.hunks
+        if hunk.result is HunkResult.CONFLICT and (file.path, hunk.number) in deleting
+    ]
     return f"hunk {absent[0]} only deletes lines that are gone, perhaps upstream" if absent else ""
 
 

@@ -163,7 +163,9 @@ def _settle(start: Decision) -> Decision | None:
 
 def _says_the_same(ledger: Ledger, start: Decision) -> bool:
     if start.wanted.named is not None:
-        return all(ledger.patch(id) == candidate.record for id, candidate in start.candidates.items())
+        leaving = start.wanted.named - start.candidates.keys()
+        same = all(ledger.patch(id) == candidate.record for id, candidate in start.candidates.items())
+        return same and not any(ledger.patch(id) for id in leaving)
     return ledger.applied == tuple(start.candidates[id].record for id in start.order)
 
 
@@ -266,7 +268,7 @@ def _refuse_targets(
         if diff.kind in (EntryKind.CREATE, EntryKind.RENAME) and diff.new is not None
     }
     existing = existing_paths(facts)
-    hidden = {path for path, fact in facts.items() if "symbolic link" in fact.observed.obstacle}
+    hidden = {path for path, fact in facts.items() if fact.observed.hidden}
     problems: list[PatchkitError] = []
     for id, layer in parsed.layers.items():
         owner = ownership[start.candidates[id].record.distribution]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, unique
 
 from patchkit.hunks import Shift, apply_hunks, find_upstream
 from patchkit.installed import Content
@@ -35,21 +36,34 @@ class Layer:
         return tuple(dict.fromkeys(path for diff in self.diffs for path in diff.paths))
 
 
+@unique
+class Misfit(Enum):
+    """What keeps a whole entry out."""
+
+    ABSENT = "absent"  # the file to be changed does not exist
+    GONE = "gone"  # nor does the one to be deleted
+    IN_THE_WAY = "in the way"  # the file to be created exists
+    LEFT_OVER = "left over"  # the file to be deleted has more lines than the diff removes
+    BLOCKED = "blocked"  # it may not be touched
+    UNPROVED = "unproved"  # nothing shows that upstream has it
+
+
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """How one entry fared: its hunks, and what kept the whole entry out ("" where nothing did).
+    """How one entry fared: its hunks, and what kept the whole entry out, with the words for it.
 
     ``dropped_cr``: it fits only without the CRs that the patch file has at its line ends.
     """
 
     path: str
     hunks: tuple[HunkOutcome, ...] = ()
+    misfit: Misfit | None = None
     problem: str = ""
     dropped_cr: bool = False
 
     @property
     def fits(self) -> bool:
-        return not self.problem and all(hunk.result is HunkResult.FITS for hunk in self.hunks)
+        return self.misfit is None and all(hunk.result is HunkResult.FITS for hunk in self.hunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +148,8 @@ class _Step:
         there = self.below.get(path)
         if there is not None:
             which = "this very" if there.data == placed.data else "other"
-            return FileOutcome(path, problem=f"it is to be created, and exists already with {which} content")
+            words = f"it is to be created, and exists already with {which} content"
+            return FileOutcome(path, misfit=Misfit.IN_THE_WAY, problem=words)
         if placed.data is None:
             return FileOutcome(path, placed.outcomes)
         self.tree[path] = Content(placed.data, EXECUTABLE if diff.executable else PLAIN)
@@ -143,23 +158,25 @@ class _Step:
     def _delete(self, diff: FileDiff, path: str) -> FileOutcome:
         content = self.below.get(path)
         if content is None:
-            return FileOutcome(path, problem="it is to be deleted, and does not exist (perhaps upstream deleted it)")
+            words = "it is to be deleted, and does not exist (perhaps upstream deleted it)"
+            return FileOutcome(path, misfit=Misfit.GONE, problem=words)
         placed = apply_hunks(content.data, diff, self.lower.get(path, Shift()))
         if placed.data is None:
             return FileOutcome(path, placed.outcomes)
         if placed.data:
-            return FileOutcome(
-                path, placed.outcomes, problem="it is to be deleted, and has lines that the diff does not remove"
-            )
+            words = "it is to be deleted, and has lines that the diff does not remove"
+            return FileOutcome(path, placed.outcomes, Misfit.LEFT_OVER, words)
         self.tree[path] = None
         return FileOutcome(path, placed.outcomes, dropped_cr=placed.dropped_cr)
 
     def _change(self, diff: FileDiff, old: str, new: str) -> FileOutcome:
         content = self.below.get(old)
         if content is None:
-            return FileOutcome(new, problem="it does not exist" if new == old else f"{old} does not exist")
+            words = "it does not exist" if new == old else f"{old} does not exist"
+            return FileOutcome(new, misfit=Misfit.ABSENT, problem=words)
         if new != old and self.below.get(new) is not None:
-            return FileOutcome(new, problem=f"{old} is to be renamed to it, and it exists already")
+            words = f"{old} is to be renamed to it, and it exists already"
+            return FileOutcome(new, misfit=Misfit.IN_THE_WAY, problem=words)
         shift = self.lower.get(old, Shift())
         placed = apply_hunks(content.data, diff, shift)
         if placed.data is None:
@@ -199,14 +216,15 @@ def _compare_entry(base: Tree, diff: FileDiff) -> FileOutcome:
     content = base.get(path)
     if diff.kind is EntryKind.CREATE and content is not None:
         placed = apply_hunks(b"", diff)
-        same = placed.data == content.data
-        outcomes = tuple(_as_upstream(hunk) for hunk in placed.outcomes) if same else placed.outcomes
-        return FileOutcome(path, outcomes, problem="" if same else "it exists with other content")
+        if placed.data == content.data:
+            return FileOutcome(path, tuple(_as_upstream(hunk) for hunk in placed.outcomes))
+        return FileOutcome(path, placed.outcomes, Misfit.IN_THE_WAY, "it exists with other content")
     if diff.kind is EntryKind.MODIFY and content is not None and diff.hunks:
         return FileOutcome(path, find_upstream(content.data, diff))
     if diff.kind is EntryKind.DELETE and content is None:
-        return FileOutcome(path, problem="it is gone: perhaps upstream deleted it, but an absent file proves nothing")
-    return FileOutcome(path, problem="nothing in it can prove that upstream has it")
+        words = "it is gone: perhaps upstream deleted it, but an absent file proves nothing"
+        return FileOutcome(path, misfit=Misfit.GONE, problem=words)
+    return FileOutcome(path, misfit=Misfit.UNPROVED, problem="nothing in it can prove that upstream has it")
 
 
 def _as_upstream(hunk: HunkOutcome) -> HunkOutcome:
@@ -215,4 +233,4 @@ def _as_upstream(hunk: HunkOutcome) -> HunkOutcome:
 
 def is_upstream(files: Iterable[FileOutcome]) -> bool:
     """Whether `compare_upstream` proves the whole patch: every entry, every hunk."""
-    return all(not file.problem and all(hunk.result is HunkResult.UPSTREAM for hunk in file.hunks) for file in files)
+    return all(file.misfit is None and all(hunk.result is HunkResult.UPSTREAM for hunk in file.hunks) for file in files)

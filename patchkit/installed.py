@@ -90,12 +90,14 @@ class Observed:
     """A path as it is on disk: its content, or absent; ``link`` is where a symbolic link points.
 
     ``obstacle`` says in words what keeps it from being a plain file (a directory, say); "" where nothing does.
+    ``hidden``: a folder above it is a symbolic link, so it is not looked at.
     """
 
     path: str
     content: Content | None
     link: str | None = None
     obstacle: str = ""
+    hidden: bool = False
 
 
 @unique

@@ -248,7 +248,7 @@ def _observe(root: str, path: str, parents: dict[str, str]) -> Observed:
     if parent not in parents:
         parents[parent] = _find_obstacle(root, parent)
     if parents[parent]:
-        return Observed(path, None, obstacle=parents[parent])
+        return Observed(path, None, obstacle=parents[parent], hidden=True)
     full = os.path.join(root, path)
     try:
         status = os.lstat(full)

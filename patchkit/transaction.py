@@ -291,8 +291,8 @@ def _find_undone(lock: Lock, journal: Journal) -> list[Move]:
         absent = _is_alike(found, Observed(step.path, None))
         if _is_before(found, step) or (_is_staged(lock, journal, number) and not (absent and step.after is None)):
             continue  # its turn never came
-        if absent and step.after is not None and lock.disk.look(os.path.dirname(lock.at(step.path))) is None:
-            continue  # somebody removed the whole directory since
+        if absent and step.after is not None and lock.disk.look(lock.at(step.path.partition("/")[0])) is None:
+            continue  # the whole distribution was uninstalled since
         if absent or _is_after(found, step):
             moves.append(_move_back(lock, journal, number))
         else:

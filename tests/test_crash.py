@@ -261,3 +261,25 @@ def test_a_process_that_is_really_killed_holds_no_lock_and_is_undone_or_finished
             os._exit(0)
         assert os.WTERMSIG(os.waitpid(process, 0)[1]) == signal.SIGKILL
         scenario.assert_whole(root, recover_on(root, Disk()))
+
+
+def test_a_folder_that_somebody_cleared_away_comes_back_with_its_last_file(tmp_path: Path) -> None:
+    """A sweep of empty folders between the kill and the recovery takes nothing that the undo cannot make anew."""
+    template, root = tmp_path / "template", tmp_path / "site-packages"
+    write(template / "pkg/mod.py", b"old\n")
+    write(template / "pkg/sub/only.py", b"only\n", 0o640)
+    before = tree(template)
+    wanted = {"pkg/sub/only.py": None, "pkg/mod.py": Content(b"new\n", PLAIN)}
+    counter = CountingDisk()
+    act(copy(template, root), make_plan(root, wanted), counter)
+    cleared = 0
+    for life in range(1, len(counter.deeds) + 1):
+        plan = make_plan(copy(template, root), wanted)
+        with pytest.raises(Killed):
+            act(root, plan, MortalDisk(life, Fate.KILLED))
+        with suppress(OSError):
+            (root / "pkg/sub").rmdir()
+            cleared += 1
+        found = recover_on(root, QuickDisk())
+        assert tree(root) == before or found is Recovery.FINISHED
+    assert cleared

@@ -217,10 +217,11 @@ NO_MORE = {
 }
 
 
+@pytest.mark.parametrize("operands", [[], ["alpha/both"]], ids=["bare", "named"])
 @pytest.mark.parametrize("edited", [True, False], ids=["edited", "deleted"])
 @pytest.mark.parametrize("what", NO_MORE)
 def test_a_file_that_a_patch_no_longer_names_is_not_forgotten_while_it_holds_an_edit(
-    what: str, edited: bool, stage: Stage
+    what: str, edited: bool, operands: list[str], stage: Stage
 ) -> None:
     stage.add("alpha", patch("both", change_both()))
     stage.run("apply").expect()
@@ -230,8 +231,18 @@ def test_a_file_that_a_patch_no_longer_names_is_not_forgotten_while_it_holds_an_
         (stage.site / SUB).unlink()
     make, options = NO_MORE[what]
     stage.add("alpha", make())
-    for command in (["apply"], ["apply", "alpha/both"]):
-        assert SUB in assert_refused(stage, 5, *command, *options).err
+    assert SUB in assert_refused(stage, 5, "apply", *operands, *options).err
+
+
+@pytest.mark.parametrize("what", ["not needed", "a marker"])
+def test_apply_x_takes_x_out_where_it_is_not_wanted_any_more(what: str, stage: Stage) -> None:
+    stage.add("alpha", patch("both", change_both()))
+    shipped = stage.tree()
+    stage.run("apply").expect()
+    make, options = NO_MORE[what]
+    stage.add("alpha", make())
+    stage.run("apply", "alpha/both", *options).expect()
+    assert stage.tree() == shipped
 
 
 def test_a_patch_that_is_not_needed_any_more_is_reported_as_reverted(stage: Stage) -> None:

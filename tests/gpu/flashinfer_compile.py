@@ -204,7 +204,7 @@ def run(root: Root, options: Options, name: str, *words: str, label: str = "", f
     label = label or name
     result = root.work / f"{label}.json"
     command = [sys.executable, str(HERE / "scenarios.py"), name, "--result", str(result), "--device", options.device]
-    command += ["--variant", root.variant, *words, *(["--stand-in"] if options.stand_in else [])]
+    command += [*words, *(["--stand-in"] if options.stand_in else [])]
     environment = variables(root, label if fresh else "workspace")
     if options.device == "cpu":
         environment["FLASHINFER_CUDA_ARCH_LIST"] = "9.0a"

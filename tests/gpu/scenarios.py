@@ -30,10 +30,9 @@ Quantise = Callable[..., Tensors]
 
 
 class Case(NamedTuple):
-    """What a scenario is told: the device, the patch that is applied (or ``unpatched``), and its own arguments."""
+    """What a scenario is told: the device, what is built when it begins, and how to compile."""
 
     device: str
-    variant: str
     state: str = "loaded"
     fullgraph: bool = False
 
@@ -414,12 +413,11 @@ def main() -> None:
     parser.add_argument("name", choices=SCENARIOS)
     parser.add_argument("--result", type=Path, required=True)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--variant", default="unpatched")
     parser.add_argument("--state", choices=("cold", "built", "loaded"), default="loaded")
     parser.add_argument("--fullgraph", action="store_true")
     parser.add_argument("--stand-in", action="store_true")
     given = parser.parse_args()
-    case = Case(given.device, given.variant, given.state, given.fullgraph)
+    case = Case(given.device, given.state, given.fullgraph)
     given.result.write_text(json.dumps(attempt(given.name, case, stand_in=given.stand_in)))
 
 
