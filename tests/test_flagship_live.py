@@ -21,7 +21,7 @@ import pytest
 
 import worlds
 from test_flagship import CUDA, DEFAULTS, DISABLE, KEYWORD, LOG, NAMES, OPERATOR, PATCHES, SET, variants
-from worlds import CACHE, OUTER, Finished, RunPatchkit, Venv, tree, without_bytecode
+from worlds import OUTER, Finished, RunPatchkit, Venv, cache_folder, tree, without_bytecode
 
 RELEASES = ("0.5.3", "0.6.3", "0.6.18.post1", "0.7.4")
 BY_PIP = {"0.5.3", "0.6.3", "0.6.18.post1"}  # of 0.7.4 it would install 600 MB, most of it CUDA sources
@@ -29,7 +29,7 @@ BY_PIP = {"0.5.3", "0.6.3", "0.6.18.post1"}  # of 0.7.4 it would install 600 MB,
 TORCH = "torch==2.13.0" if sys.platform == "darwin" else "torch==2.13.0+cpu"
 LIGHT = ("numpy", "packaging", "requests", "tqdm", "nvidia-ml-py", "apache-tvm-ffi>=0.1.6,<0.2")
 UNUSED = ("einops", "tabulate", "click", "ninja")  # FlashInfer requires these too; importing it does not need them
-MUST_RUN = "CI" in OUTER and sys.version_info[:2] == (3, 11)
+MUST_RUN = bool(OUTER.get("CI")) and sys.version_info[:2] == (3, 11)
 SCRIPTS = {name: PATCHES / SET / "checks" / f"{name.replace('-', '_')}.py" for name in NAMES}
 
 every_release = pytest.mark.parametrize("version", RELEASES)
@@ -43,15 +43,15 @@ def libraries() -> Path:
     """A folder with PyTorch and what FlashInfer imports, made once by pip; whole or not at all."""
     wanted = (TORCH, *LIGHT, *UNUSED)
     made_for = "\n".join((*wanted, sys.implementation.cache_tag, sysconfig.get_platform()))
-    folder = CACHE / f"torch-{hashlib.sha256(made_for.encode()).hexdigest()[:16]}"
+    folder = cache_folder() / f"torch-{hashlib.sha256(made_for.encode()).hexdigest()[:16]}"
     if not folder.exists():
         _install_libraries(folder, wanted)
     return folder
 
 
 def _install_libraries(folder: Path, wanted: tuple[str, ...]) -> None:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    scratch = Path(mkdtemp(prefix=".torch-", dir=CACHE))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(mkdtemp(prefix=".torch-", dir=folder.parent))
     options = ("--disable-pip-version-check", "--no-input", "--only-binary", ":all:", "--target", scratch / "new")
     try:
         ended = worlds.run(
@@ -59,7 +59,7 @@ def _install_libraries(folder: Path, wanted: tuple[str, ...]) -> None:
         )
         if ended.exit_code:
             (pytest.fail if MUST_RUN else pytest.skip)(
-                f"pip finds no {TORCH} for this Python; PIP_FIND_LINKS can name a folder that has its wheel, "
+                f"pip cannot install {TORCH} and what FlashInfer imports; PIP_FIND_LINKS can name a folder that has its wheel, "
                 f"PIP_EXTRA_INDEX_URL PyTorch's own index of CPU builds: {ended.err.strip().splitlines()[-1:]}"
             )
         if not folder.exists():

@@ -209,19 +209,21 @@ def record_digest(data: bytes) -> str:
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
-CACHE = Path(OUTER.get("XDG_CACHE_HOME") or Path(OUTER.get("HOME", "~"), ".cache").expanduser(), "patchkit-tests")
+def cache_folder() -> Path:
+    """Where downloads are kept from one run to the next: ``patchkit-tests`` in XDG_CACHE_HOME or ~/.cache."""
+    home = Path(OUTER.get("HOME", "~"), ".cache").expanduser()
+    return Path(OUTER.get("XDG_CACHE_HOME") or home, "patchkit-tests")
 
 
 def find_wheel(distribution: str, version: str, *, built: bool = False) -> Path:
     """The wheel of a release from the index: from ``PATCHKIT_WHEELS``, or the cache, or downloaded into the cache once.
 
-    The cache is ``patchkit-tests`` in XDG_CACHE_HOME or ~/.cache. A wheel appears in it whole or not at all, so test
-    runs may share it. ``built``: the index has the source distribution only, and pip builds the wheel from it.
+    A wheel appears in the cache whole or not at all, so test runs may share it. ``built``: the index has the source distribution only, and pip builds the wheel from it.
     """
     pattern = f"{re.sub(r'[-_.]+', '_', distribution).lower()}-{version}-*.whl"
     folders = [Path(folder) for folder in (OUTER.get("PATCHKIT_WHEELS"),) if folder]
-    found = [wheel for folder in (*folders, CACHE) for wheel in sorted(folder.glob(pattern))]
-    return found[0] if found else _download(distribution, version, CACHE, built=built)
+    found = [wheel for folder in (*folders, cache_folder()) for wheel in sorted(folder.glob(pattern))]
+    return found[0] if found else _download(distribution, version, cache_folder(), built=built)
 
 
 def _download(distribution: str, version: str, cache: Path, *, built: bool) -> Path:
