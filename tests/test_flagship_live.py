@@ -59,8 +59,8 @@ def _install_libraries(folder: Path, wanted: tuple[str, ...]) -> None:
         )
         if ended.exit_code:
             (pytest.fail if MUST_RUN else pytest.skip)(
-                f"pip cannot install {TORCH} and what FlashInfer imports; PIP_FIND_LINKS can name a folder that has its wheel, "
-                f"PIP_EXTRA_INDEX_URL PyTorch's own index of CPU builds: {ended.err.strip().splitlines()[-1:]}"
+                f"pip cannot install {TORCH} and what FlashInfer imports; PIP_FIND_LINKS can name a folder that has "
+                f"its wheel, PIP_EXTRA_INDEX_URL PyTorch's own index of CPU builds: {ended.err[-300:]}"
             )
         if not folder.exists():
             (scratch / "new").rename(folder)

@@ -1,9 +1,8 @@
-"""What a hostile tester found: folders that vanish, checks that write, names and files that nobody should have made."""
+"""What a hostile tester found: folders that vanish, manifests that change under what is applied, checks that write."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -11,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packaging.specifiers import SpecifierSet
 
 import worlds
-from rivals import interrupt
 from stages import (
     LINES,
     MOD,
@@ -30,15 +27,15 @@ from stages import (
     with_line,
 )
 from test_bad_input import as_another
-from worlds import Finished, clean_environment, patchkit_command, record_digest, run
+from worlds import Finished, patchkit_command, record_digest, run
 
 SUB = "some_dist/sub/only.py"
-MADE, MOVED = "some_dist/made.sh", "some_dist/moved.py"
+MOVED = "some_dist/moved.py"
 PRISTINE, ONLY = b"".join(LINES), b"only = 1\nother = 2\n"
-FIVE, NINE = b"line_5 = 'five'\n", b"line_9 = 'nine'\n"
+FIVE = b"line_5 = 'five'\n"
 LOW = with_line(5, FIVE)
 HERE = ("--python", sys.executable)
-BY_NAME = {"default": False}
+BY_NAME: dict[str, Any] = {"default": False}
 
 
 @pytest.fixture
@@ -53,12 +50,6 @@ def change_sub() -> bytes:
 
 def change_both() -> bytes:
     return make_diff({MOD: PRISTINE, SUB: ONLY}, {MOD: LOW, SUB: b"only = 2\nother = 2\n"})
-
-
-def tell(stage: Stage, *args: str, **env: str) -> Finished:
-    """The command as a real process that may not take long, with variables of its own."""
-    options = ("--site-packages", stage.site, "--patches", stage.patches)
-    return run(*patchkit_command(), *args, *options, cwd=stage.folder, env=clean_environment(env), timeout=20)
 
 
 def assert_refused(stage: Stage, code: int, *args: str) -> Finished:
@@ -105,7 +96,7 @@ def test_check_says_no_to_a_result_that_does_not_compile(stage: Stage) -> None:
 
 
 def test_check_says_no_where_an_alternative_would_strand_what_stands_on_the_other(stage: Stage) -> None:
-    ours = {"group": "g", **BY_NAME}
+    ours: dict[str, Any] = {"group": "g", **BY_NAME}
     stage.add(
         "alpha",
         patch("one", edit(5, b"line_5 = 5\nadded = 1\n"), **ours),
@@ -123,7 +114,7 @@ def _on_top_of_one() -> bytes:
 
 
 def test_check_says_no_where_the_alternative_that_goes_is_in_an_edited_file(stage: Stage) -> None:
-    ours = {"group": "g", **BY_NAME}
+    ours: dict[str, Any] = {"group": "g", **BY_NAME}
     stage.add("alpha", patch("one", change_sub(), **ours), patch("two", edit(5, FIVE), **ours))
     stage.run("apply", "alpha/one").expect()
     stage.write(SUB, stage.read(SUB) + b"edit = 1\n")
@@ -173,7 +164,8 @@ def test_an_alternative_that_is_named_drops_the_other_that_was_applied_before_th
 ) -> None:
     regrouped.run("apply", "alpha/two").expect()
     assert regrouped.read() == with_line(20, b"line_20 = 2\n")
-    assert regrouped.run("apply").expect() and regrouped.read() == with_line(20, b"line_20 = 2\n")
+    regrouped.run("apply").expect()
+    assert regrouped.read() == with_line(20, b"line_20 = 2\n")
 
 
 def test_nothing_declared_is_reached_twice(stage: Stage) -> None:
@@ -209,7 +201,7 @@ def test_a_patch_under_a_new_name_is_taken_over_and_not_applied_twice(new: str, 
     assert stage.tree() == shipped
 
 
-NO_MORE = {
+NO_MORE: dict[str, tuple[Callable[[], dict[str, Any]], list[str]]] = {
     "the text": (lambda: patch("both", edit(5, FIVE)), []),
     "not needed": (lambda: patch("both", None, not_needed=[{"versions": ">=1", "why": "fixed"}]), []),
     "a marker": (lambda: patch("both", change_both(), markers="os_name == 'nt'"), ["--allow-empty"]),
@@ -337,7 +329,8 @@ def test_nobody_says_that_nothing_changed_once_the_journal_is_gone(deed: str, en
     add_check(stage, f"{deed}\n{ending}\n")
     said = stage.run("apply", *HERE)
     if said.exit_code == 0:  # all is in place: only the note of what would have been undone is gone
-        assert not ending and stage.run("verify").expect()
+        assert not ending
+        stage.run("verify").expect()
         return
     assert "nothing was changed" not in said.expect(8).err
 
@@ -388,155 +381,3 @@ def test_constraints_see_what_a_virtual_environment_takes_from_the_system(stage:
         *patchkit_command(), "apply", "--python", venv.python, "--patches", stage.patches, cwd=stage.folder
     ).expect(4)
     assert outside[0] in said.err
-
-
-# ---- compiling ------------------------------------------------------------------------------------------------
-
-
-def test_a_source_that_never_compiled_can_be_patched_verified_and_reverted(stage: Stage) -> None:
-    template = b"{{ name }} = class\nfoo bar\nbaz\n"
-    stage.ship(TOOL, template)
-    shipped = stage.tree()
-    stage.add("alpha", patch("word", make_diff({TOOL: template}, {TOOL: template.replace(b"bar", b"BAR")})))
-    for command in (["check"], ["apply"], ["verify"], ["status", "--exit-code"], ["revert", "--all"]):
-        stage.run(*command).expect()
-    assert stage.tree() == shipped
-
-
-THREE = [(number, f"p{number}", f"line_{number} = 'changed'\n".encode()) for number in (5, 15, 25)]
-SPY = (
-    "import sys\nfrom patchkit.cli import main\nseen = []\n"
-    "sys.addaudithook(lambda event, args: event == 'compile' and seen.append(str(args[1])))\n"
-    "code = main(sys.argv[1:])\nprint(sum(name.endswith('mod.py') for name in seen))\nsys.exit(code)\n"
-)
-
-
-def test_verify_compiles_a_file_once_however_many_patches_it_holds(stage: Stage) -> None:
-    stage.add("alpha", *(patch(name, edit(number, text)) for number, name, text in THREE))
-    stage.run("apply").expect()
-    words = ("verify", "--site-packages", stage.site, "--patches", stage.patches, "--quiet")
-    said = run(
-        sys.executable, "-c", f"import sys\nsys.path.insert(0, {str(worlds.CHECKOUT)!r})\n{SPY}", *words, cwd="/"
-    )
-    assert said.expect().out == "1\n"
-
-
-def test_a_target_of_another_version_is_started_once_for_all_files(stage: Stage) -> None:
-    log = stage.folder / "starts"
-    other = re.escape(f'"version": "{sys.version_info[0]}.{sys.version_info[1]}.')
-    fake = f'#!/bin/sh\necho >>{log}\n{sys.executable} "$@" | sed \'s/{other}/"version": "3.98./\'\n'
-    python = put(stage.folder / "fake-python", fake.encode(), 0o755)
-    starts = []
-    for diffs in ([edit(5, FIVE)], [edit(5, FIVE), edit(20, b"x = 1\n"), change_sub()]):
-        stage.add("alpha", *(patch(f"p{number}", diff) for number, diff in enumerate(diffs)))
-        stage.run("apply").expect()
-        put(log, b"")
-        assert "3.98" in stage.run("verify", "--python", str(python)).expect().out
-        starts.append(log.read_bytes().count(b"\n"))
-    assert starts[0] == starts[1] > 1
-
-
-@pytest.mark.parametrize(
-    "place", ["some_dist/mod.pyc", f"some_dist/__pycache__/mod.{sys.implementation.cache_tag}.pyc"]
-)
-def test_a_folder_in_the_place_of_a_compiled_file_is_in_nobodys_way(place: str, stage: Stage) -> None:
-    (stage.site / place).mkdir(parents=True)
-    _assert_there_and_back(stage, edit(5, FIVE))
-
-
-def test_a_created_file_may_have_the_longest_name_there_is(stage: Stage) -> None:
-    _assert_there_and_back(stage, make_diff({}, {"some_dist/" + "n" * 252 + ".py": b"x = 1\n"}))
-
-
-def _assert_there_and_back(stage: Stage, diff: bytes) -> None:
-    stage.add("alpha", patch("one", diff))
-    shipped = stage.tree()
-    for command in (["apply"], ["verify"], ["revert", "--all"]):
-        stage.run(*command).expect()
-    assert stage.tree() == shipped
-
-
-# ---- names, texts and files that nobody should have made ------------------------------------------------------
-
-
-def test_a_wheel_whose_compressed_bytes_are_damaged_is_the_wrong_wheel(stage: Stage, tmp_path: Path) -> None:
-    wheel = sample_wheel(tmp_path / "damaged", files=SHIPPED | {SUB: ONLY})
-    data = bytearray(wheel.read_bytes())
-    start = data.index(MOD.encode()) + len(MOD)
-    data[start : start + 20] = b"\xff" * 20
-    wheel.write_bytes(data)
-    stage.add("alpha", patch("low", edit(5, FIVE)))
-    stage.write(MOD, b"edited = 1\n")
-    words = ("apply", "--discard-edits", "--wheel", str(wheel))
-    assert stage.json(*words, exit_code=4)["error"]["code"] == "wrong-wheel"
-
-
-def test_a_name_that_the_locale_cannot_say_is_no_bug(stage: Stage) -> None:
-    stage.add("alpha", patch("made", make_diff({}, {"some_dist/\u00fc.py": b"x = 1\n"})))
-    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    for command in (["check"], ["apply"], ["status"], ["verify"], ["list"], ["revert", "--all"]):
-        said = tell(stage, *command, **plain)
-        assert said.exit_code in (0, 1, 4) and "Traceback" not in said.err, said
-        assert said.exit_code != 4 or "PYTHONUTF8=1" in said.err
-
-
-def test_a_checkout_with_crlf_is_read_one_way_for_all_files_of_a_patch(stage: Stage) -> None:
-    script = b"#!/bin/sh\necho hi\n"
-    diff = make_diff({MOD: PRISTINE}, {MOD: LOW, MADE: script})
-    stage.add("alpha", patch("low", diff.replace(b"\n", b"\r\n")))
-    stage.run("apply").expect()
-    assert (stage.read(), stage.read(MADE)) == (LOW, script)
-
-
-@pytest.mark.parametrize("version", ["2004d", "unknown"])
-def test_every_range_that_is_advised_can_be_written_into_a_manifest(version: str, stage: Stage) -> None:
-    info = stage.record.parent
-    put(info / "METADATA", f"Metadata-Version: 2.1\nName: some-dist\nVersion: {version}\n".encode())
-    info.rename(info.with_name(f"some_dist-{version}.dist-info"))
-    stage.add("alpha", patch("low", edit(5, FIVE)))
-    said = stage.run("apply", "--verbose").expect(4)
-    for advised in re.findall(r'versions = "([^"]*)"', said.out + said.err):
-        SpecifierSet(advised)
-    assert version in said.err
-
-
-LONG = {"a component": "some_dist/" + "n" * 300 + ".py", "a path": "some_dist/" + "/".join(["d" * 200] * 30) + "/x.py"}
-
-
-@pytest.mark.parametrize("old", [None, b"x = 2\n"], ids=["created", "changed"])
-@pytest.mark.parametrize("what", LONG)
-def test_a_name_that_is_too_long_for_the_system_is_no_bug(what: str, old: bytes | None, stage: Stage) -> None:
-    path = LONG[what]
-    side = "@@ -1 +1 @@\n-x = 2\n" if old else "@@ -0,0 +1 @@\n"
-    diff = f"--- {f'a/{path}' if old else '/dev/null'}\n+++ b/{path}\n{side}+x = 1\n".encode()
-    stage.add("alpha", patch("long", diff))
-    assert_refused(stage, 1 if stage.run("check").exit_code == 1 else 3, "check")
-    assert stage.run("apply").exit_code in (3, 4, 5)
-    assert stage.run("status").exit_code in (0, 3)
-    assert not (stage.site / ".patchkit").exists()
-
-
-PIPES = {"patchset.toml": 3, "patchkit.toml": 3, "RECORD": 4, "ledger.json": 8}
-
-
-@pytest.mark.parametrize(("what", "code"), PIPES.items())
-def test_a_pipe_in_the_place_of_a_text_is_told_and_not_waited_for(what: str, code: int, stage: Stage) -> None:
-    stage.add("alpha", patch("low", edit(5, FIVE)))
-    stage.run("apply").expect()
-    stage.declare()
-    manifest, declaration = stage.patches / "alpha/patchset.toml", stage.patches / "patchkit.toml"
-    place = {path.name: path for path in (manifest, declaration, stage.record, stage.ledger_file)}[what]
-    place.unlink()
-    os.mkfifo(place)
-    assert str(place.parent) in tell(stage, "apply").expect(code).err
-
-
-def test_a_lock_that_may_not_be_read_is_no_bug(stage: Stage) -> None:
-    interrupt(stage)
-    lock = put(stage.site / ".patchkit/lock", b"", 0)
-    for command in ("status", "verify", "recover", "apply"):
-        said = as_another(stage, command)
-        assert said.exit_code in (0, 4, 6, 8) and "Traceback" not in said.err, said
-        assert command == "status" or said.exit_code != 0
-    lock.chmod(0o644)
-    stage.run("recover").expect()

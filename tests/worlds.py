@@ -218,7 +218,8 @@ def cache_folder() -> Path:
 def find_wheel(distribution: str, version: str, *, built: bool = False) -> Path:
     """The wheel of a release from the index: from ``PATCHKIT_WHEELS``, or the cache, or downloaded into the cache once.
 
-    A wheel appears in the cache whole or not at all, so test runs may share it. ``built``: the index has the source distribution only, and pip builds the wheel from it.
+    A wheel appears in the cache whole or not at all, so test runs may share it. ``built``: the index has the source
+    distribution only, and pip builds the wheel from it.
     """
     pattern = f"{re.sub(r'[-_.]+', '_', distribution).lower()}-{version}-*.whl"
     folders = [Path(folder) for folder in (OUTER.get("PATCHKIT_WHEELS"),) if folder]
