@@ -258,6 +258,11 @@ class OutsideEnvironment(EnvironmentMismatch):
     code = "outside-environment"
 
 
+class NotReadable(EnvironmentMismatch):
+    code = "not-readable"
+    default_hint = "run as a user who may read it"
+
+
 class NotWritable(EnvironmentMismatch):
     code = "not-writable"
 

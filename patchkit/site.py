@@ -19,6 +19,7 @@ from patchkit.errors import (
     EditableInstall,
     EnvironmentMismatch,
     NoRecord,
+    NotReadable,
     OutsideEnvironment,
     SeveralSiteRoots,
 )
@@ -69,11 +70,11 @@ def _stem(stem: str) -> str:
 
 
 def list_root(root: str) -> Listing:
-    """The one directory listing that finding distributions needs. Raises `NoRecord` where it cannot be read."""
+    """The one directory listing that finding distributions needs. Raises `NotReadable` where it cannot be read."""
     try:
         return Listing(root, tuple(sorted(os.listdir(root))))
     except OSError as error:
-        raise NoRecord(f"{root} cannot be listed: {error.strerror}", hint="name a readable site root") from error
+        raise NotReadable(f"{root} cannot be listed: {error.strerror}") from error
 
 
 def choose_root(environment: Environment, names: Iterable[str]) -> tuple[Listing, tuple[Listing, ...]]:
@@ -141,7 +142,7 @@ def list_visible(environment: Environment, known: Iterable[Listing]) -> Iterator
         yield listing
     for root in environment.visible:
         if os.path.realpath(root) not in seen:
-            with suppress(NoRecord):  # what cannot be listed cannot be imported from
+            with suppress(NotReadable):  # what cannot be listed cannot be imported from
                 yield list_root(root)
 
 
@@ -223,7 +224,7 @@ def _holds_true(root: str, folder: str) -> bool:
 
 
 def read_plain(path: str) -> Content | None:
-    """The content of a plain file, links followed; None where there is none. `NoRecord` where it may not be read."""
+    """The content of a plain file, links followed; None where there is none. `NotReadable` where it may not be read."""
     try:
         mode = os.stat(path).st_mode
         if not stat.S_ISREG(mode):  # opening a named pipe would wait for its other end
@@ -233,7 +234,7 @@ def read_plain(path: str) -> Content | None:
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except OSError as error:
-        raise NoRecord(f"{path} cannot be read: {error.strerror}", hint="run as a user who may read it") from error
+        raise NotReadable(f"{path} cannot be read: {error.strerror}") from error
 
 
 def observe(root: str, paths: Iterable[str]) -> dict[str, Observed]:

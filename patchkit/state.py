@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from patchkit.applied import Ledger
-from patchkit.errors import DamagedState, InProgress, Interrupted
+from patchkit.errors import DamagedState, InProgress, Interrupted, NotReadable
 from patchkit.installed import sha256
 from patchkit.ledger import read_ledger
 from patchkit.site import STATE_FOLDER, read_plain
@@ -56,18 +56,15 @@ def _read_ledger_file(folder: str) -> tuple[Ledger, bytes | None]:
 
 
 def _is_held(lock: str) -> bool:
-    """Whether a writer holds the lock: a shared lock cannot be had, without writing anything.
-
-    A lock that may not be looked at counts as held.
-    """
+    """Whether a writer holds the lock: a shared lock cannot be had, without writing anything."""
     import fcntl  # here, for other systems lack it and are to be told so in words
 
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError as error:
+        raise NotReadable(f"{lock} cannot be read: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
