@@ -1,4 +1,4 @@
-"""What a hostile tester fed it: sources that never compiled, long names, damaged wheels, pipes in the place of texts."""
+"""What a hostile tester fed it: sources that never compiled, long names, damaged wheels, pipes instead of texts."""
 
 from __future__ import annotations
 
