@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,10 +111,17 @@ def _assert_there_and_back(stage: Stage, diff: bytes) -> None:
 
 def test_a_wheel_whose_compressed_bytes_are_damaged_is_the_wrong_wheel(stage: Stage, tmp_path: Path) -> None:
     wheel = sample_wheel(tmp_path / "damaged")
+    with zipfile.ZipFile(wheel) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
     data = bytearray(wheel.read_bytes())
     start = data.index(MOD.encode()) + len(MOD)
     data[start : start + 20] = b"\xff" * 20
     wheel.write_bytes(data)
+    with zipfile.ZipFile(wheel) as archive, pytest.raises(zlib.error):
+        archive.read(MOD)
     stage.add("alpha", patch("low", edit(5, FIVE)))
     stage.write(MOD, b"edited = 1\n")
     words = ("apply", "--discard-edits", "--wheel", str(wheel))
