@@ -184,11 +184,12 @@ def suggest_variant(choice: Choice, trials: Sequence[Trial]) -> str:
         return f"{version!r} is no version by PEP 440, so no range can hold it"
     fitting = [trial.variant for trial in trials if trial.fits]
     if fitting:
-        return f"{fitting[0].file} would fit: try it, then add to the manifest\n{manifest_lines(fitting[0], version)}"
+        lines = manifest_lines(fitting[0], version)
+        return f"{fitting[0].file} would fit: try it, then add below this patch in the manifest\n{lines}"
     there = [trial.variant for trial in trials if trial.upstream]
     if there:
         lines = f'[[patch.not-needed]]\nversions = "=={version}"\nwhy = "..."'
-        return f"the text of {there[0].file} is there already; if that is the fix, add to the manifest\n{lines}"
+        return f"the text of {there[0].file} is there already; if that is the fix, add below this patch\n{lines}"
     if not trials:
         return f"`patchkit revert {choice.id}` takes it off the list"
     return "none of its diffs fits this version"

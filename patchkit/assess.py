@@ -116,7 +116,9 @@ def _assess_misfit(
 ) -> Verdict:
     alone = fold(stacked.base, [layer]).outcomes[layer.id]
     if alone.fits:
-        return _conflict(candidate, state, files, stacked, _name_rivals(layer, stacked, dropped))
+        words = _name_rivals(layer, stacked, dropped)
+        hint = "make its diff on top of the other, and say so with `after` in the manifest" if not dropped else None
+        return _conflict(candidate, state, files, stacked, words, hint)
     compared = compare_upstream(stacked.base, layer)
     if not stacked.shipped.issuperset(layer.paths):
         words = "the accepted file has its change already" if is_upstream(compared) else ""
@@ -139,6 +141,8 @@ def _assess_upstream(
         words = f"all hunks are upstream, but the check {failed.name} fails there: {failed.message}"
         return _conflict(candidate, state, compared, stacked, words)
     message = "the shipped files have this change: the patch can be retired"
+    if not outcomes:
+        message += ", unless its diff is the wrong way round (no symbol check tells)"
     if any(diff.kind is EntryKind.CREATE for diff in layer.diffs):
         message += " (unless a .patchkit folder that knew of the created file was lost)"
     return Verdict(candidate.id, PatchState.UPSTREAMED, False, compared, message)
@@ -155,12 +159,17 @@ def _suspect(candidate: Candidate, layer: Layer, stacked: Stack, dropped: frozen
 
 
 def _conflict(
-    candidate: Candidate, state: PatchState, files: tuple[FileOutcome, ...], stacked: Stack, words: str
+    candidate: Candidate,
+    state: PatchState,
+    files: tuple[FileOutcome, ...],
+    stacked: Stack,
+    words: str,
+    hint: str | None = None,
 ) -> Verdict:
     kept = PatchState.CONFLICT if state is PatchState.PENDING else state
     name = f"{candidate.record.distribution} {candidate.record.version}"
     message = f"{candidate.id} does not fit {name}: {tell(files)}" + (f"; {words}" if words else "")
-    hint = f"`patchkit check {candidate.id} --verbose` shows the expected and the found lines"
+    hint = hint or f"`patchkit check {candidate.id} --verbose` shows the expected and the found lines"
     lost = [file.path for file in files if file.misfit is Misfit.ABSENT]
     if lost:
         like = [path for path in stacked.names if path.rpartition("/")[2] == lost[0].rpartition("/")[2]][:3]
@@ -170,15 +179,17 @@ def _conflict(
 
 
 def tell(files: Sequence[FileOutcome]) -> str:
-    """The first thing that does not fit, in words."""
-    file = next((file for file in files if not file.fits), files[0])
-    if file.problem:
-        return f"{file.path}: {file.problem}"
+    """The first thing that does not fit, in words, and how many more there are."""
+    words = [told for file in files for told in _tell_file(file)]
+    more = f" (and {len(words) - 1} more that does not fit)" if len(words) > 1 else ""
+    return (words[0] if words else files[0].path) + more
+
+
+def _tell_file(file: FileOutcome) -> list[str]:
+    if file.misfit is not None:
+        return [f"{file.path}: {file.problem}"]
     wrong = sorted((hunk for hunk in file.hunks if hunk.result is not HunkResult.FITS), key=_upstream_last)
-    hunk = wrong[0] if wrong else None
-    if hunk is None:
-        return file.path
-    return f"{file.path}: hunk {hunk.number} (line {hunk.line}): {hunk.reason or hunk.result.value}"
+    return [f"{file.path}: hunk {hunk.number} (line {hunk.line}): {hunk.reason or hunk.result.value}" for hunk in wrong]
 
 
 def _upstream_last(hunk: HunkOutcome) -> bool:

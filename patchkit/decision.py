@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from patchkit.applied import Ledger
 from patchkit.assess import Stack, Verdict, assess, is_in_place, stack, tell
 from patchkit.bases import Base, Facts, find_bases
-from patchkit.bounds import Bounds, check_targets
+from patchkit.bounds import check_targets
 from patchkit.bystanders import bystanders, join_bystanders
 from patchkit.candidates import Parsed, parse_candidates, read_candidate
 from patchkit.choices import Candidate, Choice, choose, constraints_of, distributions_of
@@ -31,7 +31,7 @@ from patchkit.model import EntryKind, ForeignPolicy, PatchState
 from patchkit.patchset import PatchId, SymbolCheck
 from patchkit.scene import Scene
 from patchkit.site import find_distribution, observe
-from patchkit.survey import Ownership, existing_paths, find_absent_folders, gather_facts, read_ownership
+from patchkit.survey import Ownership, bounds_of, find_absent_folders, gather_facts, read_ownership
 from patchkit.symbols import module_paths
 from patchkit.trials import Trial, try_all
 from patchkit.wanted import Wanted, order_fold
@@ -267,12 +267,10 @@ def _refuse_targets(
         for diff in layer.diffs
         if diff.kind in (EntryKind.CREATE, EntryKind.RENAME) and diff.new is not None
     }
-    existing = existing_paths(facts)
-    hidden = {path for path, fact in facts.items() if fact.observed.hidden}
     problems: list[PatchkitError] = []
     for id, layer in parsed.layers.items():
         owner = ownership[start.candidates[id].record.distribution]
-        bounds = Bounds(owner.distribution.name, owner.rows, created, owner.folders, existing, hidden)
+        bounds = bounds_of(owner, created, facts)
         problems += check_targets(layer.diffs, bounds, file=parsed.files[id])
     raise_all(problems)
 

@@ -20,6 +20,7 @@ MAX_BYTES = 64 * 1024 * 1024
 _BINARY = re.compile(rb"Binary files (.+) and (.+) differ|Binary file (.+) has changed", re.DOTALL)
 _BINARY_BLOCK = re.compile(rb"(?:literal|delta) \d+")
 _MAIL = re.compile(rb"From \S+ .*\d:\d\d")
+_BASE = re.compile(rb"(?:base-commit|prerequisite-patch-id): (?:[0-9a-f]{40}|[0-9a-f]{64})")
 _ONLY_IN = re.compile(rb"Only in .+: .")
 _FIELD = re.compile(
     rb"(old mode|new mode|deleted file mode|new file mode|copy from|copy to|rename from|rename to|rename old|rename new"
@@ -163,11 +164,25 @@ def _read_between(cursor: Cursor, line: bytes, *, after: RawEntry) -> bool:
         return True
     if line in (b"-- ", b"--"):
         return _read_signature(cursor)
+    if _BASE.fullmatch(line):
+        return _read_base(cursor)
     if _ONLY_IN.match(line):
         _refuse_only_in(cursor)
     if after.hunks and line.startswith((b" ", b"+", b"-", b"\\")):
         cursor.fail(f"hunk {after.hunks[-1].number} has more lines than its header states")
     cursor.fail("text that belongs to no entry", error=TrailingText, hint="remove it, or put it before the first entry")
+
+
+def _read_base(cursor: Cursor) -> bool:
+    """Read what `git format-patch --base` says of the commits below, which ends the mail but for its signature."""
+    start = cursor.number
+    while (line := cursor.next()) is not None and (_BASE.fullmatch(line) or not line.strip()):
+        cursor.at += 1
+    if line in (b"-- ", b"--"):
+        return _read_signature(cursor)
+    if line is None or _MAIL.match(line):
+        return True
+    cursor.fail("text behind the base of a mail", line=start, error=TrailingText)
 
 
 def _read_signature(cursor: Cursor) -> bool:

@@ -57,6 +57,8 @@ class Report:
     wrote: bool = False
     diff: str = ""
     summary: str = ""
+    operands: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> ExitCode:

@@ -84,17 +84,17 @@ def check(options: Options, operands: Sequence[str] = ()) -> Report:
 
 
 def _check(scene: Scene, operands: Sequence[str]) -> Report:
-    proposal = propose(scene, _want(scene, operands, exact=False), DEFAULTS)
+    proposal = propose(scene, _want(scene, operands, "check", exact=False), DEFAULTS)
     raise_all([problem for problem in proposal.problems if problem.exit_code is ExitCode.PATCH_SET])
     rows = tuple(_with_verdict(row) for row in account_for(proposal.decision, with_python_checks(proposal)))
     if proposal.problems:  # all or nothing: no patch alone is the next step
         rows = tuple(row if row.failed else replace(row, next="") for row in rows)
     told = "\n".join(row.message for row in rows)
-    report = report_on(
-        "check", proposal.decision, patches=rows, answer=ExitCode.NO if proposal.problems else ExitCode.DONE
-    )
     problems = (*proposal.problems, *find_obstacles(proposal))
     untold = [problem for problem in problems if not _is_told(problem.message, told)]
+    hints = tuple(dict.fromkeys(problem.hint for problem in problems if problem.hint))
+    answer = ExitCode.NO if proposal.problems else ExitCode.DONE
+    report = report_on("check", proposal.decision, patches=rows, answer=answer, operands=tuple(operands), hints=hints)
     return replace(report, notices=(*report.notices, *(Notice(problem.code, problem.message) for problem in untold)))
 
 
@@ -126,7 +126,7 @@ def apply(
                 allow_interrupted=not how.dry_run,
                 wait=how.lock_timeout,
             ),
-            lambda scene: _want(scene, operands, exact=how.exact),
+            lambda scene: _want(scene, operands, "apply", exact=how.exact),
             how,
             progress,
         )
@@ -138,9 +138,9 @@ def apply(
         return Report("apply", notices=(Notice(error.code, error.message),), summary="nothing to apply, as allowed")
 
 
-def _want(scene: Scene, operands: Sequence[str], *, exact: bool) -> Wanted:
+def _want(scene: Scene, operands: Sequence[str], command: str, *, exact: bool) -> Wanted:
     if operands:
-        return want_named(scene.catalog, scene.ledger, operands)
+        return want_named(scene.catalog, scene.ledger, operands, command)
     return (want_exactly if exact else want_apply)(scene.catalog, scene.ledger)
 
 

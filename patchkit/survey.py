@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from patchkit.applied import Ledger, LedgerFile, LedgerRecord
 from patchkit.bases import Facts
+from patchkit.bounds import Bounds
 from patchkit.installed import Distribution, Observed, RecordRow, sha256
 from patchkit.record import read_record, remove_rows, top_level_folders
 from patchkit.scene import Scene
@@ -112,5 +113,8 @@ def find_absent_folders(root: str, paths: Iterable[str]) -> frozenset[str]:
     return frozenset(absent)
 
 
-def existing_paths(facts: Mapping[str, Facts]) -> Collection[str]:
-    return {path for path, fact in facts.items() if fact.content is not None or fact.observed.link is not None}
+def bounds_of(own: Ownership, created: Collection[str], facts: Mapping[str, Facts]) -> Bounds:
+    """What a patch of this distribution may touch; ``created`` are the paths that wanted patches create."""
+    existing = {path for path, fact in facts.items() if fact.content is not None or fact.observed.link is not None}
+    hidden = {path for path, fact in facts.items() if fact.observed.hidden}
+    return Bounds(own.distribution.name, own.rows, created, own.folders, existing, hidden)

@@ -14,6 +14,9 @@ from patchkit.model import Action, CheckResult, HunkResult, PatchState
 from patchkit.patchset import Catalog, Patch, PatchSet, PythonCheck
 from patchkit.report import FileReport, PatchReport, Report
 
+SHOWN_LINES = 12
+"""Lines of a conflicting hunk that are shown without --verbose."""
+
 _COLOURS = {
     PatchState.APPLIED: "green",
     PatchState.UPSTREAMED: "green",
@@ -57,6 +60,7 @@ def render(report: Report, *, verbose: bool = False, again: str = "") -> Iterato
         yield summary
     if report.dry_run and report.error is None and report.changes:
         yield "nothing was written: leave out --dry-run to do it"
+    yield from (f"{style('hint', fg='cyan')}: {hint}" for hint in report.hints)
     following = _next_command(report, verbose=verbose)
     if following:
         yield f"next: {style(following + again, bold=True)}"
@@ -133,7 +137,7 @@ def _render_file(file: FileReport, *, verbose: bool) -> Iterator[str]:
         where = f"line {hunk.line}" + (f", offset {hunk.offset:+d}" if hunk.offset else "")
         because = f": {hunk.reason}" if hunk.reason else ""
         yield f"      hunk {hunk.number} ({where}) {hunk.result.value}{because}"
-        if verbose and hunk.result is HunkResult.CONFLICT:
+        if hunk.result is HunkResult.CONFLICT and (verbose or len(hunk.expected) <= SHOWN_LINES):
             yield from _indent((f"expected | {line}" for line in hunk.expected), 8)
             near = f" near line {hunk.nearest}" if hunk.nearest else ""
             yield from _indent((f"found{near} | {line}" for line in hunk.found), 8)
@@ -148,7 +152,7 @@ def _indent(lines: Iterable[str], width: int = 4) -> Iterator[str]:
 
 def _summarise(report: Report) -> str:
     if not report.patches:
-        return _NOTHING.get(report.command, "") if report.error is None else ""
+        return _NOTHING.get(report.command, "") if report.error is None and not report.notices else ""
     if report.command in ("check", "status") and all(row.state is PatchState.NOT_INSTALLED for row in report.patches):
         return "none of the distributions is installed here: is this the environment you mean?"
     counts = Counter(_word(report, row) for row in report.patches)
@@ -167,15 +171,25 @@ def _next_command(report: Report, *, verbose: bool) -> str:
         return ""
     if report.command == "apply" and any(row.action is not Action.NONE for row in report.patches):
         return "patchkit verify"
+    waiting = [row.next for row in report.patches if row.next]
     if report.command == "verify" and report.exit_code is ExitCode.NO:
-        return next((row.next for row in report.patches if row.next), "patchkit status")
+        return _join_commands(waiting, report.operands) or "patchkit status"
     if report.command not in ("check", "status"):
         return ""
-    failed = [row for row in report.patches if row.failed]
+    failed = [row.next for row in report.patches if row.failed and row.next]
     if failed or (report.exit_code is ExitCode.NO and report.command == "check"):
-        return "" if verbose else next((row.next for row in failed if row.next), "")
-    waiting = [row.next for row in report.patches if row.next]
-    return "patchkit apply" if len(waiting) > 1 else "".join(waiting)
+        return "" if verbose or not failed else failed[0]
+    return _join_commands(waiting, report.operands)
+
+
+def _join_commands(commands: Sequence[str], operands: Sequence[str]) -> str:
+    """One command for all rows: for what was asked about, or the first kind of step that is due."""
+    if len(commands) < 2:
+        return "".join(commands)
+    verb = commands[0].split()[1]
+    if verb == "apply":
+        return " ".join(["patchkit apply", *operands])
+    return " ".join([f"patchkit {verb}", *(command.split()[2] for command in commands if command.split()[1] == verb)])
 
 
 # ---- the patch sets at hand -----------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ def verify_applied(scene: Scene, operands: Sequence[str], progress: Progress, *,
         rows,
         notices=(*scene.notices, *_mention_declared(scene, operands)),
         answer=ExitCode.NO if failed else ExitCode.DONE,
+        operands=tuple(operands),
         summary=nothing if unknown or not chosen else "",
     )
 
@@ -153,7 +154,7 @@ def _report_absent(scene: Scene, operands: Sequence[str], found: set[PatchId]) -
     missing = [x for x in operands if not any(matches(x, id) for id in found)]
     if not missing or not scene.catalog.sets:
         return ()
-    decision = decide(scene, want_named(scene.catalog, scene.ledger, missing))
+    decision = decide(scene, want_named(scene.catalog, scene.ledger, missing, "verify"))
     rows = account_for(decision, {})
     return tuple(replace(row, failed=True, message=row.message or "it is not applied") for row in rows)
 

@@ -139,7 +139,7 @@ def want_exactly(catalog: Catalog, ledger: Ledger) -> Wanted:
     return Wanted(reasons=declared, dropped=gone, fresh=frozenset(declared))
 
 
-def want_named(catalog: Catalog, ledger: Ledger, operands: Sequence[str]) -> Wanted:
+def want_named(catalog: Catalog, ledger: Ledger, operands: Sequence[str], command: str) -> Wanted:
     """``apply X``: what is applied now, plus X, where ``SET`` stands for the set's declared patches.
 
     Raises `UnknownPatch`, `GroupClash`, `NoPatchSets`.
@@ -150,7 +150,7 @@ def want_named(catalog: Catalog, ledger: Ledger, operands: Sequence[str]) -> Wan
     chosen: dict[PatchId, Reason] = {}
     for operand in operands:
         if not any(matches(operand, id) for id in patches):
-            problems.append(_unknown(operand, patches, "apply", catalog.folders))
+            problems.append(_unknown(operand, patches, command, catalog.folders))
         elif "/" in operand:
             chosen.update({id: Reason.NAMED for id in patches if matches(operand, id)})
         else:
