@@ -211,5 +211,7 @@ def explain_absence(choice: Choice, trials: Sequence[Trial]) -> PatchkitError:
     if choice.state is PatchState.NOT_INSTALLED:
         return NotInstalled(words, hint=f"`pip install {choice.distribution}`, or name the environment you mean")
     advice = suggest_variant(choice, trials)
-    hint = "add the version to the manifest once it is tried; --skip-unmatched goes on without the patch"
+    hint = (
+        "add the version to the manifest once it is tried; `patchkit apply --skip-unmatched` goes on without the patch"
+    )
     return NoVariant(f"{words}; {advice}" if advice else words, hint=hint)
