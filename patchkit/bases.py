@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from patchkit.applied import BaseOrigin, LedgerFile
 from patchkit.errors import Conflict, ForeignFile, NoPristineBytes, PatchkitError
 from patchkit.fold import Layer, Tree, fold, reverse
-from patchkit.installed import Content, FileState, Observed, RecordRow, sha256
+from patchkit.installed import Content, FileState, Observed, RecordRow, is_same, sha256
 from patchkit.model import ForeignPolicy
 from patchkit.patchset import PatchId
 
@@ -285,11 +285,5 @@ def _take_out(found: Tree, layers: Sequence[Layer]) -> tuple[Tree, tuple[PatchId
             tree = below
             taken.insert(0, part)
     again = fold(tree, taken).tree
-    whole = all(_is_same(again[path], content) for path, content in found.items())
+    whole = all(is_same(again[path], content) for path, content in found.items())
     return tree, tuple(part.id for part in taken) if whole else ()
-
-
-def _is_same(one: Content | None, other: Content | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.data == other.data and one.executable == other.executable

@@ -85,6 +85,13 @@ class Content:
         return bool(self.mode & 0o100)
 
 
+def is_same(found: Content | None, wanted: Content | None) -> bool:
+    """Equal bytes and executable bit. Other permission bits are the owner's affair as long as nothing is written."""
+    if found is None or wanted is None:
+        return found is wanted
+    return found.data == wanted.data and found.executable == wanted.executable
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A path as it is on disk: its content, or absent; ``link`` is where a symbolic link points.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from patchkit.applied import Applied, Kept, Ledger, LedgerFile, LedgerRecord
 from patchkit.bases import Base, Facts
 from patchkit.fold import Tree
-from patchkit.installed import Content, Observed, Stamp, sha256
+from patchkit.installed import Content, Observed, Stamp, is_same, sha256
 from patchkit.ledger import write_ledger
 from patchkit.model import FileChange, Plan
 from patchkit.patchset import PatchId, PythonCheck
@@ -79,15 +79,8 @@ def _is_touched(outcome: Outcome, path: str) -> bool:
 def _plan_changes(outcome: Outcome) -> Iterator[FileChange]:
     for path, facts in outcome.facts.items():
         after = outcome.tree.get(path)
-        if _is_touched(outcome, path) and not _is_same(facts.content, after):
+        if _is_touched(outcome, path) and not is_same(facts.content, after):
             yield FileChange(path, facts.observed, after)
-
-
-def _is_same(found: Content | None, wanted: Content | None) -> bool:
-    """Equal bytes and executable bit. Other permission bits are the owner's affair as long as nothing is written."""
-    if found is None or wanted is None:
-        return found is wanted
-    return found.data == wanted.data and found.executable == wanted.executable
 
 
 # ---- the ledger after -----------------------------------------------------------------------------------------
