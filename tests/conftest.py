@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.configuration import set_hypothesis_home_dir
 
 import worlds
 from worlds import Finished, LinkMode, RunPatchkit, UvInstall, Venv
@@ -19,6 +22,9 @@ from worlds import Finished, LinkMode, RunPatchkit, UvInstall, Venv
 # No deadline: the machines of a build farm stall. No database: tests write nothing into the checkout.
 settings.register_profile("patchkit", deadline=None, database=None, derandomize="CI" in os.environ)
 settings.load_profile("patchkit")
+_notes = mkdtemp(prefix="hypothesis-")  # what it learns of our sources while it collects; else it writes that here
+atexit.register(shutil.rmtree, _notes, ignore_errors=True)
+set_hypothesis_home_dir(_notes)
 
 # Other programs that say what is right; the packages (of Debian and Ubuntu) that have them.
 ORACLES = {"git": "git", "patch": "patch", "diff": "diffutils"}
