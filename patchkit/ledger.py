@@ -103,10 +103,6 @@ def _number(value: object) -> int:
     return value
 
 
-def _from_id(id: PatchId) -> str:
-    return str(id)
-
-
 def _to_id(value: object) -> PatchId:
     set_name, slash, patch = _text(value).partition("/")
     if not (set_name and slash and patch):
@@ -136,7 +132,7 @@ def _from_file(file: LedgerFile) -> dict[str, Any]:
         "base": _from_stamp(file.base),
         "origin": file.origin.value,
         "recorded": file.recorded,
-        "patches": [_from_id(id) for id in file.patches],
+        "patches": [str(id) for id in file.patches],
         "written": _from_stamp(file.written),
     }
 
@@ -176,7 +172,7 @@ def _to_record(row: Any) -> LedgerRecord:
 def _from_applied(applied: Applied) -> dict[str, Any]:
     text, source = applied.text, applied.provenance
     return {
-        "patch": _from_id(applied.id),
+        "patch": str(applied.id),
         "distribution": applied.distribution,
         "version": applied.version,
         "variant": applied.variant,
@@ -189,7 +185,7 @@ def _from_applied(applied: Applied) -> dict[str, Any]:
             "exclude": list(text.exclude),
         },
         "place": applied.place,
-        "after": [_from_id(id) for id in applied.after],
+        "after": [str(id) for id in applied.after],
         "group": applied.group,
         "reason": applied.reason.value,
         "summary": applied.summary,

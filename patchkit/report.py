@@ -79,6 +79,7 @@ def to_document(report: Report) -> dict[str, Any]:
         "dry_run": report.dry_run,
         "environment": {"site_root": report.site_root, "python": report.python},
         "patches": [_from_patch(patch) for patch in report.patches],
+        "skipped_checks": report.skipped_checks,
         "warnings": [{"code": notice.code, "message": notice.message} for notice in report.notices],
     }
     if report.dry_run or report.diff:

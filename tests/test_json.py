@@ -82,6 +82,7 @@ DOCUMENT = {
     "dry_run": bool,
     "environment": {"site_root": PERHAPS, "python": PERHAPS},
     "patches": [PATCH],
+    "skipped_checks": int,
     "warnings": [{"code": TEXT, "message": TEXT}],
 }
 PREVIEW = {"changes": [TEXT], "diff": PERHAPS}  # with --dry-run or --diff
@@ -299,7 +300,9 @@ def test_checks_are_told_one_by_one_and_what_they_print_goes_nowhere_else(stage:
     skipping = {"kind": "python", "file": "yes.py", "needs": ["not-there"]}
     scripts = {"yes.py": b"import sys\nprint('to out')\nprint('to err', file=sys.stderr)\n"}
     stage.add("fix", patch("one", FIVE, check=[symbol, passing, skipping]), checks=scripts)
-    [row] = take(stage, 0, "apply", "--python", sys.executable)["patches"]
+    document = take(stage, 0, "apply", "--python", sys.executable)
+    [row] = document["patches"]
+    assert document["skipped_checks"] == 1
     assert [(check["kind"], check["result"]) for check in row["checks"]] == [
         ("symbol", "passed"),
         ("python", "passed"),
