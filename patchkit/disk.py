@@ -1,7 +1,7 @@
 """The system calls that change a file, all of them, and those that look at one.
 
-Nothing else in patchkit changes a file. `store`, `targets` and `transaction` do so through a `Disk`, so that a test
-can let any single operation fail, tear, or be the last before the power goes.
+Nothing else in patchkit changes a file. `store`, `targets` and `transaction` do so through a `Disk`, and so does
+`outputs`, so that a test can let any single operation fail, tear, or be the last before the power goes.
 """
 
 from __future__ import annotations
@@ -67,6 +67,18 @@ class Disk:
         with _named(path), os.fdopen(descriptor, "wb") as file:
             _admit(descriptor, content.mode, owner)
             file.write(content.data)
+
+    def pour(self, path: str, data: bytes) -> None:
+        """Into what is there already and is no regular file: a pipe, a terminal."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        with _named(path), os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+
+    def umask(self) -> int:
+        """The permissions that new files lack here; asking for it sets it, so it is put back at once."""
+        mask = os.umask(0)
+        os.umask(mask)
+        return mask
 
     def link(self, path: str, target: str, owner: Owner | None) -> None:
         """A new symbolic link to ``target``."""

@@ -16,15 +16,16 @@ from pathlib import Path
 import click
 import pytest
 
-import patchkit.cli
+import patchkit.console
+import patchkit.patch_commands
 from patchkit import __version__
-from patchkit.cli import cli, main
+from patchkit.cli import NAMES, cli, find_command, main
 from rivals import add_slow_check, held, wait_for, words_of
 from stages import MOD, Stage, edit, make_diff, make_stage, patch, put, sample_wheel
 from worlds import clean_environment, run, tree
 
 ANSI = re.compile(r"\x1b\[")
-COMMANDS = sorted(cli.commands)
+COMMANDS = sorted(NAMES)
 WITH_OPERANDS = ("apply", "check", "revert", "verify")
 COMMON = ("python", "site_packages", "patches", "bundled", "as_json", "quiet", "verbose", "color")
 
@@ -37,7 +38,7 @@ def stage(tmp_path: Path, make_site: Callable[..., Path], capfd: pytest.CaptureF
 
 
 def options_of(command: str) -> list[click.Option]:
-    return [each for each in cli.commands[command].params if isinstance(each, click.Option)]
+    return [each for each in find_command(command).params if isinstance(each, click.Option)]
 
 
 # ---- help and usage -------------------------------------------------------------------------------------------
@@ -425,7 +426,7 @@ def broken(*args: object, **keys: object) -> None:
 
 
 def test_a_bug_ends_with_70_and_one_line(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patchkit.cli.service, "status", broken)
+    monkeypatch.setattr(patchkit.patch_commands.service, "status", broken)
     said = stage.run("status").expect(70)
     assert said.out == ""
     assert said.err.splitlines()[0] == "error: Surprise: boom"
@@ -433,7 +434,7 @@ def test_a_bug_ends_with_70_and_one_line(stage: Stage, monkeypatch: pytest.Monke
 
 
 def test_a_bug_shows_its_traceback_under_verbose(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patchkit.cli.service, "status", broken)
+    monkeypatch.setattr(patchkit.patch_commands.service, "status", broken)
     for flag in ("--verbose", "-v"):
         said = stage.run("status", flag).expect(70)
         assert 'raise Surprise("boom")' in said.err, flag
@@ -442,7 +443,7 @@ def test_a_bug_shows_its_traceback_under_verbose(stage: Stage, monkeypatch: pyte
 
 
 def test_a_bug_during_a_change_leaves_everything_as_it_was(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patchkit.cli._Progress, "advance", broken)
+    monkeypatch.setattr(patchkit.console.Progress, "advance", broken)
     before = stage.tree()
     stage.run("apply").expect(70)
     assert stage.tree() == before

@@ -292,13 +292,13 @@ def _documented(section: str) -> dict[str, str | None]:
 
 def test_every_command_has_a_section_and_no_other_has_one() -> None:
     sections = [heading.strip("`") for heading in COMMANDS if heading.startswith("`")]
-    assert sorted(sections) == sorted(cli.cli.commands)
+    assert sorted(sections) == sorted(cli.NAMES)
 
 
-@pytest.mark.parametrize("name", sorted(cli.cli.commands))
+@pytest.mark.parametrize("name", sorted(cli.NAMES))
 def test_every_option_of_a_command_is_documented_with_its_variable(name: str) -> None:
     shared = _documented(COMMANDS["Options of every command"])
-    assert _options(cli.cli.commands[name]) == shared | _documented(COMMANDS[f"`{name}`"])
+    assert _options(cli.find_command(name)) == shared | _documented(COMMANDS[f"`{name}`"])
 
 
 def test_the_states_are_those_of_the_program() -> None:

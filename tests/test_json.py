@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-import patchkit.cli
-from patchkit.cli import cli, main
+import patchkit.patch_commands
+from patchkit.cli import NAMES, main
 from rivals import add_slow_check, held, interrupt, wait_for, words_of
 from stages import MOD, Stage, edit, make_diff, make_stage, patch
 from worlds import clean_environment
@@ -359,7 +359,7 @@ def test_bytes_that_are_no_text_do_not_break_the_document(stage: Stage) -> None:
 # ---- how failures are told ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", sorted(cli.commands))
+@pytest.mark.parametrize("command", sorted(NAMES))
 def test_a_usage_error_is_a_document(command: str, stage: Stage) -> None:
     document = take(stage, 2, command, "--nope", also=ONE_ERROR)
     assert document["error"]["code"] == "usage"
@@ -463,7 +463,7 @@ def broken(*args: object, **keys: object) -> None:
 
 
 def test_a_bug_is_a_document_and_its_traceback_stays_out_of_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patchkit.cli.service, "status", broken)
+    monkeypatch.setattr(patchkit.patch_commands.service, "status", broken)
     assert take(stage, 70, "status", also=ONE_ERROR)["error"]["code"] == "bug"
     said = stage.run("status", "--json", "--verbose").expect(70)
     conform(json.loads(said.out), {**DOCUMENT, **ONE_ERROR})

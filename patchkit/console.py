@@ -1,0 +1,114 @@
+"""What is printed: reports, listings, progress. The only module that writes to a terminal or a pipe."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from contextlib import suppress
+from typing import Any, TextIO
+
+import click
+
+from patchkit import text
+from patchkit.errors import ExitCode
+from patchkit.options import Output
+from patchkit.report import Report, to_document
+
+
+def tell(report: Report, output: Output) -> int:
+    if output.json:
+        print_json(to_document(report))
+        return int(report.exit_code)
+    if not output.quiet or report.exit_code is not ExitCode.DONE:
+        print_lines(text.render(report, verbose=output.verbose, again=output.again), output)
+    for line in text.render_notices(report):
+        echo(line, err=True, color=output.color)
+    if report.error is not None:
+        for line in text.render_error(report.error):
+            echo(line, err=True, color=output.color)
+    return int(report.exit_code)
+
+
+def print_lines(lines: Any, output: Output) -> int:
+    for line in lines:
+        echo(line, color=output.color)
+    return int(ExitCode.DONE)
+
+
+# All control characters but tabs, line ends and our own colours: words of a patch set may not drive the terminal.
+_CONTROL = re.compile(r"\x1b\[[0-9;]*m|\r(?!$)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", re.MULTILINE)
+
+
+def _show_control(match: re.Match[str]) -> str:
+    return match[0] if match[0].endswith("m") else f"\\x{ord(match[0]):02x}"
+
+
+def echo(line: str, *, err: bool = False, color: bool | None = None) -> None:
+    """Print, as long as somebody reads: the exit code is that of the command, not of its output."""
+    stream: TextIO | None = sys.stderr if err else sys.stdout
+    if stream is None or stream.closed:
+        return
+    try:
+        click.echo(_CONTROL.sub(_show_control, line), err=err, color=color)
+    except OSError as error:
+        with suppress(OSError):
+            stream.close()
+        if not err and not isinstance(error, BrokenPipeError):
+            echo(f"the output could not be written: {error.strerror}", err=True)
+
+
+def print_json(document: Any) -> int:
+    echo(json.dumps(document, indent=2, ensure_ascii=True))
+    return int(ExitCode.DONE)
+
+
+class Progress:
+    """A progress bar on standard error once a run takes more than a second; none in a log."""
+
+    def __init__(self, output: Output) -> None:
+        self.shown = not (output.json or output.quiet) and sys.stderr is not None and sys.stderr.isatty()
+        self.late = False
+        self.state = ("reading", 0, 1)
+        self.bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if self.shown:
+            import threading
+
+            self.turn = threading.Lock()
+            self.timer = threading.Timer(1, self._begin)
+            self.timer.daemon = True
+            self.timer.start()
+        return self
+
+    def advance(self, doing: str, done: int, total: int) -> None:
+        if self.shown:
+            with self.turn:
+                self.state = (doing, done, total)
+                self._draw()
+
+    def _begin(self) -> None:
+        with self.turn:
+            self.late = True
+            self._draw()
+
+    def _draw(self) -> None:
+        if not self.late:
+            return
+        doing, done, total = self.state
+        if self.bar is not None and self.bar.label != doing:
+            self.bar.__exit__(None, None, None)
+            self.bar = None
+        if self.bar is None:
+            self.bar = click.progressbar(length=total, label=doing, file=sys.stderr)
+            self.bar.__enter__()
+        self.bar.update(done - self.bar.pos)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.shown:
+            self.timer.cancel()
+            with self.turn:
+                self.late = False
+                if self.bar is not None:
+                    self.bar.__exit__(None, None, None)

@@ -1,0 +1,95 @@
+"""Files that a user asked for outside every site root: reports, diffs, manifests, work folders.
+
+`transaction` writes installed files, this module all others. A file is there whole or not at all: it is written beside
+its place, synced, and renamed over it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
+
+from patchkit.disk import Disk
+from patchkit.errors import NotWritable, PatchkitError, RolledBack, UsageError
+from patchkit.installed import Content
+
+DISK = Disk()
+NOT_OURS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
+
+
+def write_output(path: str, data: bytes, *, disk: Disk = DISK) -> None:
+    """Make ``path`` a file with exactly ``data``; a symbolic link is followed, the mode of a file that is there stays.
+
+    What is no regular file (a pipe, ``/dev/stdout``) is written straight. Raises `NotWritable` and `RolledBack`;
+    then what was there before is there still.
+    """
+    try:
+        target = os.path.realpath(path)
+        status = disk.look(target, follow=True)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            disk.pour(target, data)
+        else:
+            mode = 0o666 & ~disk.umask() if status is None else stat.S_IMODE(status.st_mode)
+            _replace(disk, target, Content(data, mode))
+    except OSError as error:
+        raise _explain(path, error) from error
+
+
+def _replace(disk: Disk, target: str, content: Content) -> None:
+    folder, name = os.path.split(target)
+    staged = os.path.join(folder, f".{name[:200]}.{os.getpid()}.tmp")
+    try:
+        disk.write(staged, content, None)
+        disk.sync([staged])
+        disk.replace(staged, target)
+    except BaseException:
+        if disk.look(staged) is not None:
+            disk.unlink(staged)
+        raise
+    disk.sync([folder or "."])
+
+
+def write_folder(path: str, files: Mapping[str, Content], *, disk: Disk = DISK) -> None:
+    """Make ``path`` a folder with ``files`` (``/``-separated relative paths). It must not exist, or be empty.
+
+    Raises `UsageError` where something is there already, `NotWritable` and `RolledBack`; then nothing of it is left.
+    """
+    made: list[str] = []
+    try:
+        if disk.look(path, follow=True) is not None and disk.names(path):
+            raise UsageError(f"{path} is there already and not empty", hint="name another folder, or remove this one")
+        _make(disk, path, made)
+        for relative, content in files.items():
+            target = os.path.join(path, *relative.split("/"))
+            _make(disk, os.path.dirname(target), made)
+            made.append(target)
+            disk.write(target, content, None)
+    except BaseException as error:
+        _take_back(disk, made)
+        if isinstance(error, OSError):
+            raise _explain(path, error) from error
+        raise
+
+
+def _make(disk: Disk, folder: str, made: list[str]) -> None:
+    if not folder or disk.look(folder, follow=True) is not None:
+        return
+    _make(disk, os.path.dirname(folder), made)
+    disk.mkdir(folder, 0o777 & ~disk.umask(), None)
+    made.append(folder)
+
+
+def _take_back(disk: Disk, made: list[str]) -> None:
+    for path in reversed(made):
+        status = disk.look(path)
+        if status is not None:
+            (disk.rmdir if stat.S_ISDIR(status.st_mode) else disk.unlink)(path)
+
+
+def _explain(path: str, error: OSError) -> PatchkitError:
+    words = f"{path} cannot be written: {error.strerror}"
+    if error.errno in NOT_OURS:
+        return NotWritable(words, hint="name a place that you may write, in a folder that exists")
+    return RolledBack(words, hint="nothing was changed; mend that and run it again")
