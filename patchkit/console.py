@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -17,11 +18,17 @@ from patchkit.report import Report, to_document
 
 
 def tell(report: Report, output: Output) -> int:
+    """Print ``report`` as it was asked for, and return its exit code."""
     if output.json:
         print_json(to_document(report))
         return int(report.exit_code)
+    return tell_with(text.render(report, verbose=output.verbose, again=output.again), report, output)
+
+
+def tell_with(lines: Iterable[str], report: Report, output: Output) -> int:
+    """Print ``lines``, which say what ``report`` found, with its warnings and errors; return its exit code."""
     if not output.quiet or report.exit_code is not ExitCode.DONE:
-        print_lines(text.render(report, verbose=output.verbose, again=output.again), output)
+        print_lines(lines, output)
     for line in text.render_notices(report):
         echo(line, err=True, color=output.color)
     if report.error is not None:

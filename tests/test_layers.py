@@ -14,17 +14,18 @@ from worlds import CHECKOUT
 
 # From the lowest layer to the highest. A module may import from its own layer and from those below, in no circle.
 LAYERS: tuple[tuple[str, str], ...] = (
-    ("words", "__init__ errors installed patchset model applied"),
+    ("words", "__init__ errors installed patchset model applied drift"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
     ("pure", "record bounds syntax symbols ledger journal"),
-    ("decide", "fold wanted choices bases proof assess plan preview report"),
+    ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report"),
     ("world", "catalog interpreter environment site state wheel checks"),
     ("world", "disk store targets preflight transaction outputs"),
     (
         "use",
         "scene survey candidates trials bystanders decision account outcome verification examination change service",
     ),
-    ("people", "text options console patch_commands cli __main__"),
+    ("use", "memory comparison"),
+    ("people", "text drift_text options console patch_commands drift_commands cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
 ORDER = [*dict.fromkeys(layer for layer, _ in LAYERS)]
@@ -42,7 +43,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "tomli": ("manifest",),
     "unidiff": ("diff",),
     "importlib.metadata": ("site",),
-    "click": ("text", "options", "console", "patch_commands", "cli"),
+    "click": ("text", "options", "console", "patch_commands", "drift_text", "drift_commands", "cli"),
     "subprocess": ("environment", "checks"),
     "tempfile": (),
     "shutil": ("environment", "text"),
