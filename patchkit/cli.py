@@ -34,7 +34,7 @@ def _enter_drift_commands() -> Mapping[str, click.Command]:
 # In the order in which help lists them.
 ROOMS: tuple[tuple[Callable[[], Mapping[str, click.Command]], str], ...] = (
     (_enter_patch_commands, "list show check apply revert verify status recover"),
-    (_enter_drift_commands, "drift"),
+    (_enter_drift_commands, "drift run export"),
 )
 NAMES = tuple(name for _, names in ROOMS for name in names.split())
 

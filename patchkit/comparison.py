@@ -132,7 +132,7 @@ def _row(
     again: str,
 ) -> Drift:
     row = forecast.rows.get(applied.id)
-    state = None if row is None else row.state
+    state = None if row is None else _state_now(row)
     at_hand = applied.id in forecast.scene.catalog.patches
     known = at_hand or not forecast.scene.catalog.sets
     remedy = suggest(cause, applied.id, state if known else None, at_hand=at_hand, again=again)
@@ -141,7 +141,9 @@ def _row(
     words = [_describe(cause, applied, owner)]
     if cause in (Cause.UPGRADED, Cause.DOWNGRADED) and row is not None:
         words.append(_foretell(row))
-        words += _tell_moves(applied, owner, memory) if row.state in LOST else []
+        words += _tell_moves(applied, owner, memory) if state in LOST else []
+        if state is PatchState.NO_VARIANT and not forecast.scene.catalog.sets:
+            words.append("no patch folder is at hand that might have one (--patches DIR)")
     return Drift(
         applied.id,
         cause,
@@ -153,6 +155,13 @@ def _row(
         state,
         files,
     )
+
+
+def _state_now(row: PatchReport) -> PatchState:
+    """The state as `apply` would find it: that the ledger has it as applied is what the cause tells already."""
+    if row.state is not PatchState.DRIFTED:
+        return row.state
+    return PatchState.CONFLICT if row.failed else PatchState.PENDING
 
 
 def _describe(cause: Cause, applied: Applied, owner: Owner) -> str:
@@ -173,9 +182,10 @@ def _foretell(row: PatchReport) -> str:
         PatchState.UPSTREAMED: "upstream has the change: the patch can be retired",
         PatchState.NOT_NEEDED: "the patch set says that it is not needed here",
     }
-    if row.state in FITTING:
+    state = _state_now(row)
+    if state in FITTING:
         return "it fits there" + (f" ({row.message})" if row.message else "")
-    return ": ".join(filter(None, (words.get(row.state, row.state.value), row.message)))
+    return ": ".join(filter(None, (words.get(state, state.value), row.message)))
 
 
 def _tell_moves(applied: Applied, owner: Owner, memory: Memory) -> list[str]:

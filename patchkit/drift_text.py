@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from click import style
 
 from patchkit.drift import Cause, Drift, DriftedFile, HunkTrace, Trace
-from patchkit.report import Report
+from patchkit.report import PatchReport, Report
 
 WIDTH = 100
 SHOWN_LINES = 12
@@ -39,6 +39,9 @@ def render_drift(report: Report, *, verbose: bool = False) -> Iterator[str]:
     for row, (name, cause, versions) in zip(rows, cells, strict=True):
         yield f"{name:<{widths[0]}}  {style(f'{cause:<{widths[1]}}', fg=_COLOURS[row.cause])}  {versions}".rstrip()
         yield from _render_details(row, verbose=verbose)
+        yield from (line for patch in report.patches if patch.id == row.id for line in _render_forecast(row, patch))
+        if row.remedy:
+            yield f"    remedy: {style(row.remedy, bold=True)}"
     yield report.summary or summarise(report)
 
 
@@ -71,8 +74,18 @@ def _render_details(row: Drift, *, verbose: bool) -> Iterator[str]:
     for file in row.files if verbose or told else ():
         yield from _wrap([f"{file.path} {file.detail}"], 4)
         yield from (line for hunk in file.hunks for line in _render_hunk(row, file, hunk, verbose=verbose))
-    if row.remedy:
-        yield f"    remedy: {style(row.remedy, bold=True)}"
+
+
+def _render_forecast(row: Drift, patch: PatchReport) -> Iterator[str]:
+    """What of the patch does not fit the version that is installed now, hunk by hunk."""
+    if row.cause not in (Cause.UPGRADED, Cause.DOWNGRADED, Cause.NOT_APPLIED) or not patch.failed:
+        return
+    for file in patch.files:
+        if file.hunks or file.message:
+            yield from _wrap([f"{file.path}{': ' if file.message else ''}{file.message}"], 4)
+        for hunk in file.hunks:
+            because = f": {hunk.reason}" if hunk.reason else ""
+            yield from _wrap([f"hunk {hunk.number} (line {hunk.line}) {hunk.result.value}{because}"], 6)
 
 
 def _render_hunk(row: Drift, file: DriftedFile, hunk: HunkTrace, *, verbose: bool) -> Iterator[str]:

@@ -276,6 +276,20 @@ class WrongWheel(EnvironmentMismatch):
     code = "wrong-wheel"
 
 
+class BadExport(EnvironmentMismatch):
+    """A golden file that cannot be read, or is none."""
+
+    code = "bad-export"
+    default_hint = "`patchkit export --output FILE` writes one"
+
+
+class Drifted(EnvironmentMismatch):
+    """What the ledger has as applied is not there, so it cannot be vouched for."""
+
+    code = "drifted"
+    default_hint = "`patchkit drift` says what happened, and what to do"
+
+
 class AllChecksSkipped(EnvironmentMismatch):
     code = "all-checks-skipped"
 
