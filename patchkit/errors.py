@@ -89,6 +89,13 @@ class UsageError(PatchkitError):
     exit_code = ExitCode.USAGE
 
 
+class WrongBill(UsageError):
+    """What is to be merged into is no bill of materials that our patches could go into."""
+
+    code = "wrong-bill"
+    default_hint = "name a CycloneDX bill of this environment, in JSON"
+
+
 class Aborted(PatchkitError):
     """The user pressed Ctrl-C; what was under way was undone."""
 
@@ -292,6 +299,18 @@ class Drifted(EnvironmentMismatch):
 
 class AllChecksSkipped(EnvironmentMismatch):
     code = "all-checks-skipped"
+
+
+class MissingExtra(EnvironmentMismatch):
+    """What a command needs is in an extra that is not installed with patchkit."""
+
+    code = "missing-extra"
+
+
+class Drifted(EnvironmentMismatch):
+    """The ledger says that a patch is applied, and its bytes are not there."""
+
+    code = "drifted"
 
 
 # ---- 5 to 8 ---------------------------------------------------------------------------------------------------

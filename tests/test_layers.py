@@ -16,16 +16,17 @@ from worlds import CHECKOUT
 LAYERS: tuple[tuple[str, str], ...] = (
     ("words", "__init__ errors installed patchset model applied drift"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
-    ("pure", "record bounds syntax symbols ledger journal golden"),
+    ("pure", "provenance record bounds syntax symbols ledger journal golden"),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report"),
+    ("decide", "bill components merger"),
     ("world", "catalog interpreter environment site state wheel checks child"),
     ("world", "disk store targets preflight transaction outputs"),
     (
         "use",
         "scene survey candidates trials bystanders decision account outcome verification examination change service",
     ),
-    ("use", "memory comparison inventory aftermath"),
-    ("people", "text drift_text options console patch_commands drift_commands cli __main__"),
+    ("use", "memory comparison inventory aftermath materials"),
+    ("people", "text drift_text options console patch_commands drift_commands image_commands cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
 ORDER = [*dict.fromkeys(layer for layer, _ in LAYERS)]
@@ -43,7 +44,9 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "tomli": ("manifest",),
     "unidiff": ("diff",),
     "importlib.metadata": ("site",),
-    "click": ("text", "options", "console", "patch_commands", "drift_text", "drift_commands", "cli"),
+    "click": ("text", "options", "console", "patch_commands", "drift_text", "drift_commands", "image_commands", "cli"),
+    "cyclonedx": ("components",),
+    "packageurl": ("components", "merger"),
     "subprocess": ("environment", "checks", "child"),
     "tempfile": (),
     "shutil": ("environment", "text"),
