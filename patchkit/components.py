@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree
 
+from cyclonedx.exception.model import InvalidUriException
 from cyclonedx.model import AttachedText, Encoding, Property, XsUri
 from cyclonedx.model.bom import Bom, BomMetaData
 from cyclonedx.model.component import Component, ComponentType, Diff, Patch, PatchClassification, Pedigree
@@ -160,7 +161,7 @@ def _to_issue(bug: Bug) -> IssueType:
 def _to_uri(url: str) -> XsUri | None:
     try:
         return XsUri(_speak(url)) if url else None
-    except ValueError:  # a stray percent sign, two fragments: no URI, and its words are in the notes
+    except InvalidUriException:  # a stray percent sign, two fragments: no URI, and its words are in the notes
         return None
 
 

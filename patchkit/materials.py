@@ -76,7 +76,7 @@ def _refuse_contradictions(how: BillOptions) -> None:
 def _require_library() -> None:
     try:
         import patchkit.components  # noqa: F401 -- find_spec would miss a library that is too old
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         raise MissingExtra(
             f"a bill of materials needs the library cyclonedx-python-lib: {error}",
             hint="install it beside patchkit: `pip install 'site-patchkit[sbom]'`",
