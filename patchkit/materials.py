@@ -88,6 +88,8 @@ def _read_epoch(text: str) -> datetime | None:
     if not text:
         return None
     try:
+        if not (text.isascii() and text.isdigit()):  # int() takes signs, spaces and underscores too
+            raise ValueError(text)
         return datetime.fromtimestamp(int(text), tz=timezone.utc)
     except (ValueError, OverflowError, OSError) as error:
         raise UsageError(

@@ -69,7 +69,7 @@ def read_bugs(text: str) -> tuple[Bug, ...]:
     """The reports that ``Bug`` names: its URLs, then advisories that no URL names; else its words as they are."""
     by_url = [_read_url(url) for url in find_urls(text)]
     named = {bug.id for bug in by_url}
-    advisories = dict.fromkeys(found.upper() for found in _ADVISORY.findall(_URL.sub(" ", text)))
+    advisories = dict.fromkeys(map(_spell, _ADVISORY.findall(_URL.sub(" ", text))))
     bugs = (*by_url, *(Bug(id=found, advisory=True) for found in advisories if found not in named))
     words = text.strip()
     if bugs or not words:
@@ -80,11 +80,17 @@ def read_bugs(text: str) -> tuple[Bug, ...]:
 def _read_url(url: str) -> Bug:
     advisory = _ADVISORY.search(url)
     if advisory is not None:
-        return Bug(id=advisory[0].upper(), url=url, site=_host(url), advisory=True)
+        return Bug(id=_spell(advisory[0]), url=url, site=_host(url), advisory=True)
     parts = urlsplit(url)
     report = _REPORT.search(parts.path)
     numbers = parse_qs(parts.query).get("id", [""])
     return Bug(id=report[1] if report else numbers[0], url=url, site=_host(url))
+
+
+def _spell(advisory: str) -> str:
+    """The spelling of its database: the prefix in capitals, and the letters of GHSA behind it small."""
+    prefix, _, rest = advisory.partition("-")
+    return f"{prefix.upper()}-{rest.lower()}"
 
 
 def _host(url: str) -> str:

@@ -206,7 +206,7 @@ RESOLVED = {
     "https://example.org/thread": [("defect", None, None, "https://example.org/thread")],
     "see https://example.org/-/issues/4, too": [("defect", "4", None, "https://example.org/-/issues/4")],
     "https://example.org/advisories/GHSA-abcd-1234-efgh": [
-        ("security", "GHSA-ABCD-1234-EFGH", None, "https://example.org/advisories/GHSA-abcd-1234-efgh")
+        ("security", "GHSA-abcd-1234-efgh", None, "https://example.org/advisories/GHSA-abcd-1234-efgh")
     ],
     "https://example.org/detail/CVE-2026-0001 (CVE-2026-0001)": [
         ("security", "CVE-2026-0001", None, "https://example.org/detail/CVE-2026-0001")
@@ -260,7 +260,7 @@ def test_the_time_is_that_of_the_source_date_epoch(stage: Stage, monkeypatch: py
         assert "2023-11-14T22:13:20+00:00" in text
 
 
-@pytest.mark.parametrize("epoch", ["soon", "1e9", "99999999999999999999"])
+@pytest.mark.parametrize("epoch", ["soon", "1e9", "-1", "1_0", "99999999999999999999"])
 def test_a_malformed_epoch_is_a_usage_error(epoch: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
     said = stage.run("sbom").expect(2)
@@ -329,6 +329,20 @@ def test_a_patch_that_is_not_in_place_is_refused_and_left_out_only_if_asked(case
     left = [each for component in json.loads(text)["components"] for each in component["pedigree"]["patches"]]
     assert len(left) == (1 if case == "edited" else 0)
     assert stage.tree() == before
+
+
+def test_a_distribution_that_is_there_twice_is_refused(stage: Stage) -> None:
+    stage.add("fix", patch("one", FIVE))
+    stage.run("apply").expect()
+    put(stage.site / "some_dist-1.2.2.dist-info" / "METADATA", b"Name: some-dist\nVersion: 1.2.2\n")
+    assert "installed twice" in stage.run("sbom", "--skip-drifted").expect(4).err
+
+
+def test_an_unfinished_transaction_is_refused(stage: Stage) -> None:
+    stage.add("fix", patch("one", FIVE))
+    stage.run("apply").expect()
+    put(stage.site / ".patchkit" / "journal.json", b"{}")
+    assert "patchkit recover" in stage.run("sbom").expect(8).err
 
 
 def test_the_text_is_the_one_that_was_applied_and_not_the_one_at_hand(stage: Stage) -> None:
