@@ -307,12 +307,6 @@ class MissingExtra(EnvironmentMismatch):
     code = "missing-extra"
 
 
-class Drifted(EnvironmentMismatch):
-    """The ledger says that a patch is applied, and its bytes are not there."""
-
-    code = "drifted"
-
-
 # ---- 5 to 8 ---------------------------------------------------------------------------------------------------
 
 
