@@ -177,7 +177,7 @@ def _gather(scene: Scene, there: Sequence[Applied], progress: Progress) -> tuple
         so_far = billed.get(name) or BilledDistribution(_written_name(scene, name), applied.version, ())
         patch = BilledPatch(applied, read_kept_diff(scene.root, applied))
         billed[name] = replace(so_far, patches=(*so_far.patches, patch))
-    return tuple(billed[name] for name in sorted(billed))
+    return tuple(billed.values())
 
 
 def _written_name(scene: Scene, name: str) -> str:
