@@ -14,6 +14,7 @@ from patchkit.model import Action, CheckResult, HunkResult, PatchState
 from patchkit.patchset import Catalog, Patch, PatchSet, PythonCheck
 from patchkit.report import FileReport, PatchReport, Report
 
+SHOWN_PROBLEMS = 100
 SHOWN_LINES = 12
 """Lines of a conflicting hunk that are shown without --verbose."""
 
@@ -74,11 +75,12 @@ def render_notices(report: Report) -> Iterator[str]:
 
 def render_error(error: PatchkitError) -> Iterator[str]:
     """All problems, each with its hint, for standard error."""
-    hints: list[str] = []
-    for single in error.all():
+    problems = error.all()
+    for single in problems[:SHOWN_PROBLEMS]:
         yield f"{style('error', fg='red', bold=True)}: {single.message}"
-        if single.hint and single.hint not in hints:
-            hints.append(single.hint)
+    if len(problems) > SHOWN_PROBLEMS:
+        yield f"and {len(problems) - SHOWN_PROBLEMS} more problems; --json has all of them"
+    hints = dict.fromkeys(single.hint for single in problems[:SHOWN_PROBLEMS] if single.hint)
     for hint in hints:
         yield f"{style('hint', fg='cyan')}: {hint}"
 
