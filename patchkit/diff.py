@@ -31,6 +31,7 @@ from patchkit.headers import Modes, Names, is_empty_blob, read_modes, read_names
 from patchkit.model import DiffText, EntryKind, FileDiff, Hunk
 from patchkit.paths import LeavesRoot, is_chosen, require_inside
 
+_LONGEST_SHOWN = 300  # characters of a path
 _TYPE, _REGULAR = 0o170000, 0o100000
 _REFUSED_TYPES: dict[int, tuple[type[DiffError], str]] = {
     0o120000: (SymlinkDiff, "makes, changes or removes a symbolic link"),
@@ -172,7 +173,8 @@ def _require_inside(raw: RawEntry, names: Names) -> None:
         try:
             require_inside(name, path)
         except LeavesRoot as error:
-            raw.fail(f"the path {path!a} {error}", error=UnsafePath)
+            shown = path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}..."
+            raw.fail(f"the path {shown!a} {error}", error=UnsafePath)
 
 
 def _kind(raw: RawEntry, names: Names) -> EntryKind:

@@ -57,7 +57,7 @@ LONGEST_KEY = 256  # parts of a dotted key: tomllib's time grows with their squa
 LARGEST_STRIP = 64
 LONGEST_TIMEOUT_S = 3600.0
 MOST_PATCHES = 1000  # all that is compared is compared with each other
-MOST_VARIANTS = 200
+MOST_VARIANTS = 50
 
 _PERHAPS_A_KEY = re.compile(rb"[^\s=\[\]{},#]+")
 

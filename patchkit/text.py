@@ -15,6 +15,8 @@ from patchkit.patchset import Catalog, Patch, PatchSet, PythonCheck
 from patchkit.report import FileReport, PatchReport, Report
 
 SHOWN_PROBLEMS = 100
+LONGEST_SHOWN = 1000
+"""Characters of a line; --json has all of them."""
 SHOWN_LINES = 12
 """Lines of a conflicting hunk that are shown without --verbose."""
 
@@ -140,9 +142,13 @@ def _render_file(file: FileReport, *, verbose: bool) -> Iterator[str]:
         because = f": {hunk.reason}" if hunk.reason else ""
         yield f"      hunk {hunk.number} ({where}) {hunk.result.value}{because}"
         if hunk.result is HunkResult.CONFLICT and (verbose or len(hunk.expected) <= SHOWN_LINES):
-            yield from _indent((f"expected | {line}" for line in hunk.expected), 8)
+            yield from _indent((f"expected | {_clip(line)}" for line in hunk.expected), 8)
             near = f" near line {hunk.nearest}" if hunk.nearest else ""
-            yield from _indent((f"found{near} | {line}" for line in hunk.found), 8)
+            yield from _indent((f"found{near} | {_clip(line)}" for line in hunk.found), 8)
+
+
+def _clip(line: str) -> str:
+    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}... ({len(line)} characters)"
 
 
 def _indent(lines: Iterable[str], width: int = 4) -> Iterator[str]:

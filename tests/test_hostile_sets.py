@@ -1,0 +1,88 @@
+"""Every hostile patch set that we could think of, through the command: refused in words, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hostile import GROUPS, REPEATED, REPEATS
+from patchkit.cli import main
+from rivals import words_of
+from stages import SHIPPED, Stage, make_stage, put, sample_wheel
+from worlds import Finished, clean_environment, make_wheel, tree
+
+SECONDS = 20
+MEMORY = 1 << 30
+"""Bytes of address space."""
+
+LONGEST_OUTPUT = 1_000_000
+SMALL = ("paths", "hunks", "manifests")  # groups
+
+ATTACKS = {f"{group}: {name}": attack for group, attacks in GROUPS.items() for name, attack in attacks.items()}
+
+
+@pytest.fixture
+def stage(tmp_path: Path, make_site: Callable[..., Path], capfd: pytest.CaptureFixture[str]) -> Stage:
+    files: dict[str, bytes | None] = {
+        **SHIPPED,
+        REPEATED: b"x = 1\n" * REPEATS,
+        "start.pth": b"x = 1\n",
+        "some_dist-1.2.3.data/scripts/some-tool": b"#!python\nx = 1\n",
+    }
+    others: dict[str, bytes | str] = {"other/mod.py": b"x = 1\n", "some_dist/plugin.py": b"x = 1\n"}
+    wheels = (sample_wheel(tmp_path / "wheels", files=files), make_wheel(tmp_path / "wheels", "other", "1.0", others))
+    stage = make_stage(tmp_path, make_site, capfd.readouterr, *wheels)
+    put(stage.site / "some_dist" / "stray.py", b"x = 1\n")
+    put(tmp_path / "secret.py", b"x = 1\n")
+    return stage
+
+
+def bound() -> None:
+    """What the child may use: a run that is not bounded ends in a MemoryError or is killed."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+
+
+def strike(stage: Stage) -> Finished:
+    """``apply`` as a process whose time and memory are limited."""
+    words = words_of(stage, "apply")
+    ended = subprocess.run(
+        words, cwd=stage.folder, env=clean_environment(), capture_output=True, preexec_fn=bound, check=False
+    )
+    return Finished(words, ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+
+
+def strike_by_fork(stage: Stage) -> Finished:
+    """The same in a fork of this process, which has the command loaded: an interpreter takes longer than the rest."""
+    words = ("apply", "--site-packages", str(stage.site), "--patches", str(stage.patches))
+    stage.capture()
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            bound()
+            code = main(words)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return Finished(words, os.waitstatus_to_exitcode(status), *stage.capture())
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_it_is_refused_in_words_and_nothing_is_written(name: str, stage: Stage) -> None:
+    attack = ATTACKS[name]
+    attack.lay(stage)
+    before = tree(stage.folder)
+    said = (strike_by_fork if name.startswith(SMALL) else strike)(stage).expect(attack.code)
+    assert all(words in said.err for words in attack.words), said.err[:2000]
+    assert "Traceback" not in said.err and "error: " in said.err
+    assert len(said.out + said.err) < LONGEST_OUTPUT
+    assert tree(stage.folder) == before
