@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import mutants
 from hostile import GROUPS, REPEATED, REPEATS
 from patchkit.cli import main
 from rivals import words_of
@@ -86,3 +87,12 @@ def test_it_is_refused_in_words_and_nothing_is_written(name: str, stage: Stage) 
     assert "Traceback" not in said.err and "error: " in said.err
     assert len(said.out + said.err) < LONGEST_OUTPUT
     assert tree(stage.folder) == before
+
+
+def test_damaged_patch_sets_are_refused_or_go_in_and_out_without_a_trace(
+    tmp_path: Path, make_site: Callable[..., Path]
+) -> None:
+    """A few of what `mutants` does by the thousand."""
+    site = make_site(tmp_path / "site", sample_wheel(tmp_path / "wheels"))
+    ended = mutants.run_all(tmp_path, site, count=80, seed=2)
+    assert ended["diff: exit 3"] and ended["manifest: exit 3"] and ended["diff: exit 0"]
