@@ -16,7 +16,7 @@ from hostile import GROUPS, REPEATED, REPEATS
 from patchkit.cli import main
 from rivals import words_of
 from stages import SHIPPED, Stage, make_stage, put, sample_wheel
-from worlds import Finished, clean_environment, make_wheel, tree
+from worlds import CHECKOUT, Finished, clean_environment, make_wheel, tree
 
 SECONDS = 20
 MEMORY = 1 << 30
@@ -96,3 +96,12 @@ def test_damaged_patch_sets_are_refused_or_go_in_and_out_without_a_trace(
     site = make_site(tmp_path / "site", sample_wheel(tmp_path / "wheels"))
     ended = mutants.run_all(tmp_path, site, count=80, seed=2)
     assert ended["diff: exit 3"] and ended["manifest: exit 3"] and ended["diff: exit 0"]
+
+
+def test_the_page_of_figures_counts_what_is_tried_here() -> None:
+    text = (CHECKOUT / "docs/measurements/hostile-input.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
+    told = {row[0]: tuple(map(int, row[1:])) for row in rows if row[0] in (*GROUPS, "all")}
+    codes = {group: [attack.code for attack in attacks.values()] for group, attacks in GROUPS.items()}
+    codes["all"] = [code for group in GROUPS for code in codes[group]]
+    assert told == {name: (len(each), len(each), each.count(3), each.count(5)) for name, each in codes.items()}
