@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,8 +16,9 @@ import mutants
 from hostile import GROUPS, REPEATED, REPEATS
 from patchkit.cli import main
 from rivals import words_of
-from stages import SHIPPED, Stage, make_stage, put, sample_wheel
-from worlds import CHECKOUT, Finished, clean_environment, make_wheel, tree
+from stages import SHIPPED, Stage, make_stage, patch, put, sample_wheel
+from test_environment import says
+from worlds import CHECKOUT, Finished, clean_environment, make_venv, make_wheel, pip_uninstall, tree
 
 SECONDS = 20
 MEMORY = 1 << 30
@@ -105,3 +107,29 @@ def test_the_page_of_figures_counts_what_is_tried_here() -> None:
     codes = {group: [attack.code for attack in attacks.values()] for group, attacks in GROUPS.items()}
     codes["all"] = [code for group in GROUPS for code in codes[group]]
     assert told == {name: (len(each), len(each), each.count(3), each.count(5)) for name, each in codes.items()}
+
+
+ODD = (
+    rb"a\nb.py", rb"q\"q,.py", rb"t\tt.py", rb"\033[31m.py", rb"\302\205.py", rb"r\r.py", b"CON.py", b"nul.",
+    b" lead.py", b"-rf", b"*.py", b"$(touch evil).py", b"%s.py", b".hidden",
+)  # fmt: skip
+
+
+def test_odd_names_that_are_no_danger_come_and_go_without_a_trace(stage: Stage) -> None:
+    """Line breaks, quotes, escapes, names of devices: RECORD quotes them, and pip takes them along."""
+    made = [b'--- /dev/null\n+++ "b/some_dist/%b"\n@@ -0,0 +1 @@\n+x = 1\n' % name for name in ODD]
+    stage.add("fix", patch("one", b"".join(made)))
+    shipped = stage.tree()
+    for command in (["check", "--verbose"], ["apply"], ["verify"], ["status", "--exit-code"]):
+        assert "\033[31m" not in stage.run(*command).expect().out
+    assert len(stage.tree()) > len(shipped) + len(ODD)
+    stage.run("revert", "--all").expect()
+    assert stage.tree() == shipped
+    venv = make_venv(stage.folder / "venv", with_pip=False)
+    shutil.copytree(stage.site, venv.site_packages, dirs_exist_ok=True)
+    (venv.site_packages / "some_dist/stray.py").unlink()
+    says(stage, "apply", "--site-packages", venv.site_packages)
+    pip_uninstall(venv, "some-dist", "other")
+    says(stage, "revert", "--all", "--site-packages", venv.site_packages)
+    left = tree(venv.site_packages)
+    assert [path for path in left if path.startswith(("some_dist", ".patchkit"))] == []
