@@ -34,7 +34,7 @@ def render_drift(report: Report, *, verbose: bool = False) -> Iterator[str]:
         python = f" (Python {report.python})" if report.python is not None else ""
         yield style(f"environment {report.site_root}{python}", dim=True)
     rows = report.drift or ()
-    cells = [(_name(row), row.cause.value, _versions(row)) for row in rows]
+    cells = [(_name(row), row.cause.value, tell_versions(row)) for row in rows]
     widths = [max((len(cell[column]) for cell in cells), default=0) for column in range(2)]
     for row, (name, cause, versions) in zip(rows, cells, strict=True):
         yield f"{name:<{widths[0]}}  {style(f'{cause:<{widths[1]}}', fg=_COLOURS[row.cause])}  {versions}".rstrip()
@@ -60,7 +60,8 @@ def _name(row: Drift) -> str:
     return "(all)" if row.id is None else str(row.id)
 
 
-def _versions(row: Drift) -> str:
+def tell_versions(row: Drift) -> str:
+    """The distribution with the version that was patched and the one that is there now."""
     if row.distribution is None:
         return ""
     if row.recorded is None or row.recorded == row.found:
