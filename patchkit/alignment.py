@@ -256,12 +256,20 @@ def _mark(ours: str | None, theirs: str | None, place: _Place) -> tuple[tuple[Sp
     if place.alike:
         marked = _mark_words(clipped[0][1], clipped[1][1])
     else:
-        marked = [(Span(make_legible(text), not place.same),) if text else () for _, text, _ in clipped]
+        marked = [_mark_whole(text, differs=not place.same) for _, text, _ in clipped]
     left, right = (
         (*_left_out(before), *spans, *_left_out(behind))
         for (before, _, behind), spans in zip(clipped, marked, strict=True)
     )
     return left, right
+
+
+def _mark_whole(text: str, *, differs: bool) -> tuple[Span, ...]:
+    """A line of its own; its indentation is not what people look for."""
+    words = text.lstrip(" \t")
+    indent = text[: len(text) - len(words)] if words and differs else ""
+    spans = (Span(indent, differs=False), Span(make_legible(text[len(indent) :]), differs))
+    return tuple(span for span in spans if span.text)
 
 
 def _find_start(one: str, other: str) -> int:

@@ -7,7 +7,9 @@ from xml.etree.ElementTree import Element
 
 from patchkit.escapes import make_legible
 
-_BLOCKS = frozenset(("section", "article", "details", "p", "li", "div", "h2", "h3", "tr", "testcase", "testsuite"))
+_BLOCKS = frozenset(
+    ("section", "article", "details", "p", "li", "div", "h2", "h3", "tr", "properties", "testcase", "testsuite")
+)
 """The elements that end a line of the source; white space behind them means nothing."""
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from patchkit.alignment import Alignment, Gap, Kind, Line, Row, align, split_lines
+from patchkit.alignment import Alignment, Gap, Kind, Line, Pair, Row, align, split_lines
 from patchkit.drift import Cause, Drift, DriftedFile, HunkTrace, Trace
 from patchkit.model import HunkOutcome, HunkResult
 from patchkit.report import FileReport, Report
@@ -97,7 +97,19 @@ def _say_outcome(hunk: HunkOutcome) -> str:
 
 def _align_hunk(expected: Sequence[str], found: Sequence[str], line: int, nearest: int | None) -> Alignment:
     at = nearest if nearest is not None else line
-    return align(expected, found, expected_from=line, found_from=at, limit=SHOWN_ROWS)
+    whole = align(expected, found, expected_from=line, found_from=at, limit=SHOWN_ROWS)
+    return replace(whole, rows=_leave_out_unseen(whole.rows))
+
+
+def _leave_out_unseen(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The rows without the last ones that are missing only because what was looked at ends too early for them.
+
+    As many lines are looked at as the hunk has: each extra one pushes one of the others out of sight.
+    """
+    extra = sum(isinstance(row, Pair) and row.kind is Kind.EXTRA for row in rows)
+    while extra and rows and isinstance(rows[-1], Pair) and rows[-1].kind is Kind.MISSING:
+        rows, extra = rows[:-1], extra - 1
+    return rows
 
 
 # ---- as a diff ------------------------------------------------------------------------------------------------

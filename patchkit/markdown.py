@@ -123,7 +123,7 @@ def _fence(lines: Iterable[str]) -> str:
 
 _PLAIN_CODE = re.compile(r"[^`|\\<>&\n\t]*[^`|\\<>&\s]")
 # Markup; and what GitHub turns into mentions and links in plain text: an empty comment behind it keeps it from that.
-_MARKUP = re.compile(r"(?P<sign>[\\`*_{}\[\]<>|~&!])|[@#]|:(?=//)|\bwww(?=\.)|\bGH(?=-)", re.IGNORECASE)
+_MARKUP = re.compile(r"(?P<sign>[\\`*{}\[\]<|~&!]|\b_|_\b)|[@#]|:(?=//)|\bwww(?=\.)|\bGH(?=-)", re.IGNORECASE)
 
 
 def _escape(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from patchkit import __version__
@@ -37,7 +37,7 @@ _TONES = {
     Cause.NOT_APPLIED: "loss",
     Cause.INTERRUPTED: "loss",
 }
-_SIGNS = {Kind.SAME: "", Kind.CHANGED: "\u2260", Kind.MISSING: "\u2212", Kind.EXTRA: "+"}
+_SIGNS = {Kind.CHANGED: "\u2260", Kind.MISSING: "\u2212", Kind.EXTRA: "+"}
 
 
 def render_page(report: Report) -> str:
@@ -69,7 +69,7 @@ def _header(report: Report) -> Element:
     items = [make("li", f"{count} {word}", class_=f"cause {tone}") for (word, tone), count in counts.items()]
     return make(
         "header",
-        make("p", "patchkit drift", class_="name"),
+        make("p", "patchkit drift", class_="title"),
         make("h1", _title(report)),
         *([make("ul", *items, class_="counts", aria_label="Patches by what happened")] if items else []),
         make("dl", *_list_facts(report), class_="facts"),
@@ -131,7 +131,7 @@ def _list_sections(report: Report) -> Iterator[Element]:
         yield _section("warnings", "Warnings", make("ul", *items, class_="warnings"))
     rows = report.drift or ()
     if rows:
-        yield _section("drifted", "What happened", _overview(rows))
+        yield _section("drifted", "Overview", _overview(rows))
         yield _section("found", "What was found", *_list_articles(report, rows))
     names = {row.id for row in rows}
     rest = [patch for patch in report.patches if patch.id not in names]
@@ -155,11 +155,11 @@ def _alert(error: PatchkitError) -> Element:
     )
 
 
-def _table(caption: str, names: Sequence[str], rows: Sequence[Element]) -> Element:
+def _table(caption: str, names: Mapping[str, str], rows: Sequence[Element]) -> Element:
     return make(
         "table",
         make("caption", caption, class_="unseen"),
-        make("thead", make("tr", *(make("th", name, scope="col") for name in names))),
+        make("thead", make("tr", *(make("th", name, scope="col", class_=kind) for name, kind in names.items()))),
         make("tbody", *rows),
         class_="rows",
     )
@@ -168,14 +168,14 @@ def _table(caption: str, names: Sequence[str], rows: Sequence[Element]) -> Eleme
 def _overview(rows: Sequence[Drift]) -> Element:
     return _table(
         "A row for each patch that drifted",
-        ("Patch", "Cause", "Distribution", "Remedy"),
+        {"Patch": "name", "Cause": "word", "Distribution": "distribution", "What happened": "message"},
         [
             make(
                 "tr",
                 make("th", make("a", name_row(row), href=f"#row-{number}"), scope="row"),
                 make("td", _cause(row), data_name="Cause"),
                 make("td", tell_versions(row), data_name="Distribution"),
-                make("td", make("code", row.remedy), data_name="Remedy") if row.remedy else make("td"),
+                make("td", row.detail),
             )
             for number, row in enumerate(rows, 1)
         ],
@@ -185,14 +185,14 @@ def _overview(rows: Sequence[Drift]) -> Element:
 def _rest(patches: Sequence[PatchReport]) -> Element:
     return _table(
         "A row for each patch that did not drift",
-        ("Patch", "State", "Distribution", "Message"),
+        {"Patch": "name", "State": "word", "Distribution": "distribution", "Message": "message"},
         [
             make(
                 "tr",
                 make("th", str(patch.id), scope="row"),
                 make("td", make("span", patch.state.value, class_="cause calm"), data_name="State"),
                 make("td", f"{patch.distribution} {patch.installed or ''}".rstrip(), data_name="Distribution"),
-                make("td", patch.message, data_name="Message") if patch.message else make("td"),
+                make("td", patch.message),
             )
             for patch in patches
         ],
@@ -268,10 +268,15 @@ def _row(row: Row) -> Element:
         case Gap(lines):
             return make("tr", make("td", f"{lines} lines that are the same", colspan="5"), class_="gap")
         case Pair(kind, expected, found):
-            sign = make("span", _SIGNS[kind], aria_hidden="true")
             cells = (*_cells(expected, "expected", kind), *_cells(found, "found", kind))
-            unseen = make("span", kind.value, class_="unseen")
-            return make("tr", make("td", sign, unseen, class_="sign"), *cells, class_=kind.value)
+            return make("tr", make("td", *_sign(kind), class_="sign"), *cells, class_=kind.value)
+
+
+def _sign(kind: Kind) -> tuple[Element, ...]:
+    """What tells how a row differs without colour: a sign for the eye, a word for the ear."""
+    if kind is Kind.SAME:
+        return ()
+    return make("span", _SIGNS[kind], aria_hidden="true"), make("span", kind.value, class_="unseen")
 
 
 def _cells(line: Line | None, side: str, kind: Kind) -> tuple[Element, Element]:

@@ -72,7 +72,7 @@ code { padding: .1em .35em; border-radius: .25rem; background: var(--code); }
   white-space: nowrap; user-select: none; }
 
 header { padding: 2rem 0 0; }
-header .name { color: var(--soft); font-size: .875rem; letter-spacing: .04em; }
+header .title { color: var(--soft); font-size: .875rem; letter-spacing: .04em; }
 .counts { display: flex; flex-wrap: wrap; gap: .5rem; padding: 0; margin: 1rem 0 0; list-style: none; }
 .cause { display: inline-block; padding: .1rem .6rem; border: 1px solid currentColor; border-radius: 1rem;
   font-size: .875rem; font-weight: 600; line-height: 1.4; white-space: nowrap; }
@@ -88,19 +88,22 @@ header .name { color: var(--soft); font-size: .875rem; letter-spacing: .04em; }
 .said p, .warnings li { white-space: pre-wrap; }
 .warnings { padding-left: 1.25rem; }
 
-.rows { width: 100%; border-collapse: collapse; background: var(--card); border: 1px solid var(--line); }
+.rows { width: 100%; table-layout: fixed; border-collapse: collapse; background: var(--card);
+  border: 1px solid var(--line); }
+.rows .name { width: 24%; }
+.rows .word { width: 10rem; }
+.rows .distribution { width: 20%; }
 .rows th, .rows td { padding: .5rem .75rem; border-top: 1px solid var(--line); text-align: left; vertical-align: top; }
 .rows thead th { color: var(--soft); font-size: .8125rem; border-top: 0; }
 .rows tbody th { font-weight: 600; }
-.rows td { min-width: 6rem; }
 
 article { margin: 0 0 1.25rem; padding: 1rem 1.25rem; background: var(--card); border: 1px solid var(--line);
   border-radius: .5rem; }
 article > .head { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: center; }
 article .what { margin: .5rem 0 0; }
-.remedy { margin: .75rem 0 0; }
+.remedy { margin: .75rem 0 0; color: var(--soft); font-size: .875rem; }
 .remedy code { display: block; margin-top: .25rem; padding: .5rem .75rem; border: 1px solid var(--line);
-  white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
+  color: var(--ink); font-size: 1em; white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
 details { margin: 1rem 0 0; border-top: 1px solid var(--line); padding: .75rem 0 0; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 .notes { margin: .5rem 0 0; padding-left: 1.25rem; color: var(--soft); font-size: .875rem; }
@@ -125,11 +128,16 @@ summary { cursor: pointer; overflow-wrap: anywhere; }
 del, ins { border-radius: .15rem; color: inherit; }
 del { background: var(--missing-mark); text-decoration: underline dotted 2px; text-underline-offset: .2em; }
 ins { background: var(--extra-mark); text-decoration: underline solid 1px; text-underline-offset: .2em; }
-.sample { padding: 0 .3em; }
+del::before, del::after, ins::before, ins::after { position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); white-space: nowrap; }
+del::before { content: " [missing: "; }
+ins::before { content: " [found: "; }
+del::after, ins::after { content: "] "; }
+.sample { padding: 0 .3em; color: var(--ink); }
 footer { margin: 3rem 0 0; padding: 1rem 0 0; border-top: 1px solid var(--line); color: var(--soft);
   font-size: .875rem; }
 
-@media (max-width: 48rem) {
+@media screen and (max-width: 48rem) {
   body { padding: 0 .75rem 2rem; }
   h1 { font-size: 1.375rem; }
   article { padding: .75rem; }
@@ -140,6 +148,8 @@ footer { margin: 3rem 0 0; padding: 1rem 0 0; border-top: 1px solid var(--line);
   .rows tbody th, .rows td { padding: .15rem .75rem; border: 0; }
   .rows td:empty { display: none; }
   .rows td[data-name]::before { content: attr(data-name) ": "; color: var(--soft); font-size: .8125rem; }
+}
+@media (max-width: 48rem) {
   .side thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .side, .side tbody { display: block; }
   .side tr { display: grid; grid-template-columns: 1.25rem 2.75rem minmax(0, 1fr); }
@@ -151,11 +161,13 @@ footer { margin: 3rem 0 0; padding: 1rem 0 0; border-top: 1px solid var(--line);
   .side td.found-number { grid-column: 2; }
   .side td.none, .side .same td.found, .side .same td.found-number { display: none; }
 }
+@page { margin: 14mm; }
 @media print {
   :root { color-scheme: light; %LIGHT% }
   html, body { background: none; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   .skip { display: none; }
+  .rows .name { width: 20%; }
   details::details-content { content-visibility: visible; block-size: auto; }
   summary { list-style: none; }
   article, .side tr, .rows tr, .said { break-inside: avoid; }
