@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
+from typing import NamedTuple
 
 from patchkit.escapes import make_legible
 
@@ -114,8 +115,7 @@ def align(
 # ---- lines ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """The indexes of two lines that stand side by side. ``same``: they are equal. ``alike``: one became the other."""
 
     expected: int | None

@@ -37,9 +37,9 @@ def make(tag: str, *children: Element | str, **attributes: str) -> Element:
 
 def write_html(root: Element) -> str:
     """A page as text in ASCII, so that it is right in every encoding."""
-    return f"<!DOCTYPE html>\n{tree.tostring(root, encoding='us-ascii', method='html').decode()}"
+    return f"<!DOCTYPE html>\n{tree.tostring(root, encoding='us-ascii', method='html').decode()}\n"
 
 
 def write_xml(root: Element) -> str:
     """An XML document as text in ASCII."""
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tree.tostring(root, encoding="us-ascii").decode()}'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tree.tostring(root, encoding="us-ascii").decode()}\n'

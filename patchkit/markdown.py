@@ -6,7 +6,7 @@ Whatever stands in a file, a name or a message is shown and never acted on: no m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from patchkit.drift import Drift
 from patchkit.drift_text import tell_versions
@@ -25,7 +25,7 @@ def render_markdown(report: Report) -> str:
     rows = report.drift or ()
     head = "\n\n".join(_head(report)) + "\n"
     table = [f"{_table_row(row)}\n" for row in rows]
-    details = [f"\n{_details(report, row)}" for row in rows if gather(report, row)]
+    details = [f"\n{_details(row, files)}" for row in rows if (files := gather(report, row))]
     kept_rows = _fit(table, LIMIT - _size(head) - RESERVE)
     shown = f"{head}\n{TABLE_HEAD}{''.join(kept_rows)}" if rows else head
     kept = _fit(details, LIMIT - _size(shown) - RESERVE) if len(kept_rows) == len(table) else []
@@ -92,8 +92,7 @@ def _table_row(row: Drift) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _details(report: Report, row: Drift) -> str:
-    files = gather(report, row)
+def _details(row: Drift, files: Sequence[FileEvidence]) -> str:
     title = f"<summary>{_escape(name_row(row))}: {row.cause.value}, {_count(len(files), 'file')}</summary>"
     return "\n".join(["<details>", title, "", *(line for file in files for line in _tell_file(file)), "</details>", ""])
 
@@ -138,10 +137,8 @@ def _disarm(match: re.Match[str]) -> str:
 def _code(text: str) -> str:
     """``text`` as code. A code span has no escapes: what it cannot hold in a table is written as references."""
     shown = make_legible(text)
-    if _PLAIN_CODE.fullmatch(shown) and not shown.startswith(" "):
-        return f"`{shown}`"
-    referred = re.sub(r"[^\w ./=-]|_", _refer, " ".join(shown.splitlines()))
-    return f"<code>{referred}</code>"
+    plain = _PLAIN_CODE.fullmatch(shown) and not shown.startswith(" ")
+    return f"`{shown}`" if plain else f"<code>{_escape(text)}</code>"
 
 
 def _refer(match: re.Match[str]) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
+import select
 import shutil
 import struct
 import subprocess
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,8 +62,6 @@ class Browser:
             self.events.append(message)
 
     def _read(self) -> Any:
-        import select
-
         while b"\0" not in self.unread:
             ready, _, _ = select.select([self.from_browser], [], [], LIMIT)
             assert ready, "the browser does not answer"
@@ -89,21 +90,24 @@ class Browser:
 
     def tree(self) -> list[tuple[str, str]]:
         """What a screen reader is given, in its order: roles and names."""
-        nodes = self.ask("Accessibility.getFullAXTree")["nodes"]
+        nodes = {node["nodeId"]: node for node in self.ask("Accessibility.getFullAXTree")["nodes"]}
+        root = next(node for node in nodes.values() if "parentId" not in node)
         return [
             (node["role"]["value"], str(node.get("name", {}).get("value", "")))
-            for node in nodes
+            for node in _walk(root, nodes)
             if not node.get("ignored") and "role" in node
         ]
 
-    def press(self, key: str, code: int) -> None:
-        for kind in ("rawKeyDown", "keyUp"):
-            self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+    def press(self, key: str, code: int, text: str = "") -> None:
+        """Press and release a key; ``text`` is what it types."""
+        keys = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        self.ask("Input.dispatchKeyEvent", type="keyDown", **keys, **({"text": text} if text else {}))
+        self.ask("Input.dispatchKeyEvent", type="keyUp", **keys)
 
-    def screenshot(self) -> bytes:
-        """The whole page as a PNG."""
+    def screenshot(self, *, height: int) -> bytes:
+        """The first ``height`` pixels of the page as a PNG."""
         size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 12_000), "scale": 1}
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], height), "scale": 1}
         taken = self.ask("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
         return base64.b64decode(taken["data"])
 
@@ -113,11 +117,27 @@ class Browser:
         return base64.b64decode(printed["data"])
 
 
+def _walk(node: Any, nodes: Mapping[str, Any]) -> Iterator[Any]:
+    yield node
+    for id in node.get("childIds", ()):
+        if id in nodes:
+            yield from _walk(nodes[id], nodes)
+
+
+def _pipe() -> tuple[int, int]:
+    """Both ends of a pipe, out of the way of the descriptors that the browser is given."""
+    ends = os.pipe()
+    high = (fcntl.fcntl(ends[0], fcntl.F_DUPFD_CLOEXEC, 10), fcntl.fcntl(ends[1], fcntl.F_DUPFD_CLOEXEC, 10))
+    for end in ends:
+        os.close(end)
+    return high
+
+
 @contextmanager
 def start_browser(program: str, profile: Path) -> Iterator[Browser]:
     """Start ``program`` with an empty ``profile``; it ends with the block."""
-    read_here, written_there = os.pipe()
-    read_there, written_here = os.pipe()
+    read_here, written_there = _pipe()
+    read_there, written_here = _pipe()
     options = ["--headless=new", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage"]
     options += ["--no-sandbox"] * (os.geteuid() == 0)  # its sandbox refuses root
     # The protocol is read from descriptor 3 and written to 4.
@@ -147,7 +167,7 @@ def start_browser(program: str, profile: Path) -> Iterator[Browser]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A decoded PNG: ``pixels`` are rows of (red, green, blue)."""
+    """A decoded PNG: how many of its pixels have which colour (red, green, blue)."""
 
     width: int
     height: int
@@ -173,8 +193,6 @@ def read_png(data: bytes) -> Picture:
 
 
 def _count(raw: bytes, stride: int, size: int) -> Mapping[tuple[int, int, int], int]:
-    from collections import Counter
-
     counts: Counter[tuple[int, int, int]] = Counter()
     above = bytearray(stride)
     for start in range(0, len(raw), stride + 1):
@@ -185,21 +203,22 @@ def _count(raw: bytes, stride: int, size: int) -> Mapping[tuple[int, int, int], 
 
 
 def _unfilter(kind: int, line: bytearray, above: bytearray, size: int) -> bytearray:
-    for n in range(len(line)):
-        left = line[n - size] if n >= size else 0
-        corner = above[n - size] if n >= size else 0
-        line[n] = (line[n] + _predict(kind, left, above[n], corner)) & 255
-    return line
+    match kind:
+        case 0:
+            return line
+        case 2:
+            return bytearray((part + up) & 255 for part, up in zip(line, above, strict=True))
+        case _:
+            for n in range(len(line)):
+                left, corner = (line[n - size], above[n - size]) if n >= size else (0, 0)
+                line[n] = (line[n] + _predict(kind, left, above[n], corner)) & 255
+            return line
 
 
 def _predict(kind: int, left: int, up: int, corner: int) -> int:
     match kind:
-        case 0:
-            return 0
         case 1:
             return left
-        case 2:
-            return up
         case 3:
             return (left + up) // 2
         case _:

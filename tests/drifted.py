@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from patchkit.cli import main
 from stages import Files, make_diff, patch, put, to_toml
-from worlds import Finished, Venv, make_venv, make_wheel, patchkit_command, pip, run
+from worlds import Venv, make_venv, make_wheel, patchkit_command, pip, run
 
 SOURCE = b'''"""Calls that may fail are made again, at growing intervals."""
 
@@ -86,7 +84,7 @@ CAUSES = {
 
 @dataclass(frozen=True)
 class World:
-    """A virtual environment with a patch folder; ``capture`` is of the test that asks."""
+    """A virtual environment with a patch folder."""
 
     venv: Venv
     patches: Path
@@ -94,17 +92,6 @@ class World:
     def words(self, *args: str | os.PathLike[str]) -> tuple[str, ...]:
         where = ("--site-packages", str(self.venv.site_packages), "--patches", str(self.patches))
         return (*(os.fspath(arg) for arg in args), *where)
-
-    def process(self, *args: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> Finished:
-        """The command as a real process."""
-        return run(*patchkit_command(), *self.words(*args), cwd=self.patches, env=env)
-
-    def drift(self, format: str, *, ends: int = 1) -> str:
-        """The report in ``format``."""
-        return self.process("drift", "--format", format).expect(ends).out
-
-    def json(self, *, ends: int = 1) -> Any:
-        return self.process("drift", "--json").expect(ends).json()
 
     def add(self, name: str, before: bytes, after: bytes, **keys: Any) -> None:
         """A set with one patch of ``NAME_dist/retry.py``."""
@@ -148,11 +135,3 @@ def _drift(world: World, folder: Path) -> None:
     world.add("changed", SOURCE, PATCHED.replace(b"2.0", b"3.0"))
     shutil.rmtree(world.patches / "removed")
     world.add("never", SOURCE, PATCHED)
-
-
-def call(capture: Any, *args: str) -> Finished:
-    """The command in this process; ``capture`` takes what was printed."""
-    capture()
-    code = main(args)
-    out, err = capture()
-    return Finished(("patchkit", *args), code, out, err)
