@@ -82,6 +82,8 @@ def _title(report: Report) -> str:
         return "The drift cannot be told"
     if any(row.id is None for row in rows):
         return "A transaction was interrupted"
+    if report.summary:
+        return report.summary
     if rows:
         drifted, known = {row.id for row in rows}, {patch.id for patch in report.patches}
         return f"{len(drifted)} of {_count(len(drifted | known), 'patch', 'patches')} drifted"
