@@ -16,13 +16,13 @@ from patchkit.escapes import make_legible
 
 CONTEXT = 3
 """Lines that are the same on both sides and are shown around a difference."""
-LONGEST = 1000
+LONGEST = 400
 """Characters that are shown of one line."""
 MATCHED = 2000
 """Lines of one side that are matched with those of the other; more are set beside each other in their order."""
 PAIRED = 900
 """Pairs of lines that are compared to find which resemble each other."""
-ALIKE = 0.5
+ALIKE = 0.4
 """The share of common words from which two lines are one line that was changed."""
 
 

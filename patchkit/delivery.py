@@ -9,10 +9,10 @@ from click import unstyle
 
 from patchkit import text
 from patchkit.console import echo, print_json, tell_with
-from patchkit.drift_text import render_drift
+from patchkit.drift_text import render_drift, tell_headline
 from patchkit.errors import PatchkitError
 from patchkit.escapes import make_legible
-from patchkit.formats import Delivery, Format, tell_headline
+from patchkit.formats import Delivery, Format
 from patchkit.options import Output
 from patchkit.outputs import write_output
 from patchkit.report import Report, to_document

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -42,7 +43,8 @@ def gather(report: Report, row: Drift) -> tuple[FileEvidence, ...]:
     of the patch expect beside what they meet in the version that is installed now.
     """
     if row.cause in BY_FILE:
-        return tuple(_from_drifted(file) for file in row.files)
+        shared = Counter(file.path for other in report.drift or () for file in other.files)
+        return tuple(_from_drifted(file, shared=shared[file.path] > 1) for file in row.files)
     foretold = [file for patch in report.patches if patch.id == row.id for file in patch.files]
     if any(file.hunks or file.message for file in foretold):
         return tuple(_from_foretold(file) for file in foretold)
@@ -52,9 +54,10 @@ def gather(report: Report, row: Drift) -> tuple[FileEvidence, ...]:
 # ---- files that are there -------------------------------------------------------------------------------------
 
 
-def _from_drifted(file: DriftedFile) -> FileEvidence:
+def _from_drifted(file: DriftedFile, *, shared: bool = False) -> FileEvidence:
     notes = tuple(_say_trace(hunk) for hunk in file.hunks)
     if file.expected is not None and file.content is not None:
+        notes += ("other patches drifted in this file too; it is shown whole",) if shared else ()
         whole = align(split_lines(file.expected), split_lines(file.content), limit=SHOWN_ROWS)
         differs = file.expected != file.content
         return FileEvidence(file.path, file.detail, notes, (Passage("", whole),) if differs else ())

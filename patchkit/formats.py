@@ -1,13 +1,9 @@
-"""The formats of a drift report, and what they all say."""
+"""The formats of a drift report, and where one is to go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, unique
-
-from patchkit.drift import Drift
-from patchkit.drift_text import summarise
-from patchkit.report import Report
 
 
 @unique
@@ -27,15 +23,3 @@ class Delivery:
 
     format: Format = Format.TEXT
     file: str | None = None
-
-
-def tell_headline(report: Report) -> str:
-    """One line for the whole report."""
-    if report.error is not None:
-        return f"drift cannot be told: {report.error.message.splitlines()[0]}"
-    return report.summary or summarise(report)
-
-
-def name_row(row: Drift) -> str:
-    """The patch that a row is about; a row without one is about the whole site root."""
-    return "(all)" if row.id is None else str(row.id)

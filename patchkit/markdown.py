@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from patchkit.drift import Drift
-from patchkit.drift_text import tell_versions
+from patchkit.drift_text import name_row, tell_headline, tell_versions
 from patchkit.errors import PatchkitError
 from patchkit.escapes import make_legible
 from patchkit.evidence import FileEvidence, gather, to_diff
-from patchkit.formats import name_row, tell_headline
 from patchkit.report import Report
 
 LIMIT = 65_000

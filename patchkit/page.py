@@ -15,11 +15,11 @@ from xml.etree.ElementTree import Element
 from patchkit import __version__
 from patchkit.alignment import Alignment, Gap, Kind, Line, Pair, Row
 from patchkit.drift import Cause, Drift
-from patchkit.drift_text import tell_versions
+from patchkit.drift_text import name_row, tell_headline, tell_versions
 from patchkit.elements import make, write_html
 from patchkit.errors import ExitCode, PatchkitError
 from patchkit.evidence import FileEvidence, gather
-from patchkit.formats import name_row, tell_headline
+from patchkit.model import PatchState
 from patchkit.report import PatchReport, Report
 from patchkit.stylesheet import STYLE
 
@@ -65,7 +65,7 @@ def render_page(report: Report) -> str:
 def _header(report: Report) -> Element:
     counts = Counter((row.cause.value, _TONES[row.cause]) for row in report.drift or ())
     if not counts and report.error is None:
-        counts = Counter((patch.state.value, "calm") for patch in report.patches)
+        counts = Counter((patch.state.value, _tone(patch)) for patch in report.patches)
     items = [make("li", f"{count} {word}", class_=f"cause {tone}") for (word, tone), count in counts.items()]
     return make(
         "header",
@@ -192,13 +192,17 @@ def _rest(patches: Sequence[PatchReport]) -> Element:
             make(
                 "tr",
                 make("th", str(patch.id), scope="row"),
-                make("td", make("span", patch.state.value, class_="cause calm"), data_name="State"),
+                make("td", make("span", patch.state.value, class_=f"cause {_tone(patch)}"), data_name="State"),
                 make("td", f"{patch.distribution} {patch.installed or ''}".rstrip(), data_name="Distribution"),
                 make("td", patch.message),
             )
             for patch in patches
         ],
     )
+
+
+def _tone(patch: PatchReport) -> str:
+    return "idle" if patch.state in (PatchState.NOT_INSTALLED, PatchState.NOT_APPLICABLE) else "calm"
 
 
 def _cause(row: Drift) -> Element:

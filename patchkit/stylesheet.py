@@ -80,6 +80,7 @@ header .title { color: var(--soft); font-size: .875rem; letter-spacing: .04em; }
 .turn { color: var(--turn); background: var(--turn-ground); }
 .list { color: var(--list); background: var(--list-ground); }
 .calm { color: var(--calm); background: var(--calm-ground); }
+.idle { color: var(--soft); background: var(--code); }
 .facts { display: flex; flex-wrap: wrap; gap: .5rem 2rem; margin: 1.25rem 0 0; }
 .facts dt { color: var(--soft); font-size: .8125rem; }
 .facts dd { margin: 0; }

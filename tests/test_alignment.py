@@ -47,6 +47,12 @@ def test_what_differs_within_a_line_is_marked_on_both_sides() -> None:
     ]
 
 
+def test_two_lines_that_share_little_are_still_one_that_was_changed() -> None:
+    assert told(align(["line_5 = 'five'"], ["line_5 = 5.5"], limit=9)) == [
+        ("changed", "line_5 = ['five']", "line_5 = [5.5]")
+    ]
+
+
 def test_lines_that_have_nothing_in_common_stand_beside_each_other_whole() -> None:
     assert told(align(["    return one"], ["import sys"], limit=9)) == [("changed", "    [return one]", "[import sys]")]
 
@@ -106,7 +112,7 @@ def test_a_long_line_is_shown_where_it_differs() -> None:
     [row] = pairs(align(["word " * 2000 + "one" + " word" * 2000], ["word " * 2000 + "two" + " word" * 2000], limit=9))
     assert row.expected is not None and row.found is not None
     assert "[one]" in marked(row.expected) and "[two]" in marked(row.found)
-    assert row.expected.text.startswith("[... 9900 characters ...]") and len(row.expected.text) < LONGEST + 60
+    assert row.expected.text.startswith("[... 9960 characters ...]") and len(row.expected.text) < LONGEST + 60
 
 
 # ---- bytes ----------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from patchkit.page import render_page
 from patchkit.patchset import PatchId
 from patchkit.report import Report
 from rivals import interrupt
-from stages import MOD, Stage, edit, make_stage, patch, put
+from stages import DATA, LINES, MOD, SHIPPED, Stage, edit, make_diff, make_stage, patch, put
 from worlds import Finished, tree
 
 FORMATS = ("text", "json", "markdown", "junit", "html")
@@ -339,6 +339,26 @@ def test_warnings_are_in_every_format(stage: Stage) -> None:
     warning = stage.json("drift", exit_code=0)["warnings"][0]["message"]
     for _, _, shown in texts(stage, 0):
         assert " ".join(warning.split()) in " ".join(shown.split())
+
+
+def test_a_file_that_several_patches_share_is_shown_whole_and_said_to_be(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 'five'\n")), patch("two", edit(30, b"line_30 = 'thirty'\n")))
+    stage.run("apply").expect(0)
+    stage.write(MOD, b"".join(LINES))
+    for _, said, shown in texts(stage, 1):
+        assert len(READERS["json"](stage.run("drift", "--json").out)) == 2
+        assert shown.count("other patches drifted in this file too") == 2
+        assert said.count("thirty") >= 2
+
+
+def test_a_text_report_of_a_binary_file_fits_the_width(stage: Stage) -> None:
+    stage.add("fix", patch("one", make_diff({DATA: SHIPPED[DATA]}, {DATA: b"one\n2\nthree\n"})))
+    stage.run("apply").expect(0)
+    stage.write(DATA, b"\x00\xff" * 5000)
+    plain, verbose = (stage.run("drift", *more).expect(1).out.splitlines() for more in ((), ("--verbose",)))
+    assert any("found    | \\x00\\xff" in line for line in plain)
+    assert max(len(line) for line in plain if "remedy" not in line and "environment" not in line) <= 100
+    assert 300 < max(len(line) for line in verbose if " | " in line) < 450
 
 
 # ---- JUnit ----------------------------------------------------------------------------------------------------
