@@ -450,7 +450,7 @@ def test_names_and_messages_are_text_in_markdown() -> None:
 
 
 def test_a_file_that_closes_fences_and_elements_stays_within_its_own() -> None:
-    closing = b"```\n``````diff\n</details>\n</code>\n<h1>out</h1>\n"
+    closing = b"```\n``````\n</details>\n</code>\n<h1>out</h1>\n"
     file = DriftedFile("a.py", FileState.FOREIGN, None, None, "is odd", (), closing + b"a\n", closing + b"b\n")
     row = Drift(PatchId("set", "a"), Cause.EDITED, "words", "remedy", None, None, None, None, (file,))
     markdown = render_markdown(Report("drift", answer=ExitCode.NO, drift=(row,)))
