@@ -450,12 +450,12 @@ def test_names_and_messages_are_text_in_markdown() -> None:
 
 
 def test_a_file_that_closes_fences_and_elements_stays_within_its_own() -> None:
-    closing = b"```\n``````\n</details>\n</code>\n<h1>out</h1>\n"
+    closing = b"``````\n</details>\n<h1>out</h1>\n"
     file = DriftedFile("a.py", FileState.FOREIGN, None, None, "is odd", (), closing + b"a\n", closing + b"b\n")
     row = Drift(PatchId("set", "a"), Cause.EDITED, "words", "remedy", None, None, None, None, (file,))
     markdown = render_markdown(Report("drift", answer=ExitCode.NO, drift=(row,)))
     rendered = Table(cmarkgfm.github_flavored_markdown_to_html(markdown, cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE))
-    assert "h1" not in rendered.tags and " </details>\n </code>\n <h1>out</h1>\n-a\n+b\n" in rendered.text
+    assert "h1" not in rendered.tags and " ``````\n </details>\n <h1>out</h1>\n-a\n+b\n" in rendered.text
 
 
 def test_names_and_messages_are_text_in_html_and_junit() -> None:
