@@ -6,7 +6,7 @@ Whatever stands in a file, a name or a message is shown and never acted on: no m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from patchkit.drift import Drift
 from patchkit.drift_text import name_row, tell_headline, tell_versions
@@ -19,49 +19,46 @@ LIMIT = 65_000
 """Bytes of UTF-8: a comment on GitHub takes 65,536 characters, and a pipeline may want to add a line."""
 
 
+TABLE_HEAD = "| patch | cause | distribution | what happened | remedy |\n| --- | --- | --- | --- | --- |\n"
+RESERVE = 400
+"""Bytes kept for the head of the table and the words about what was left out."""
+
+
 def render_markdown(report: Report) -> str:
     """The report in at most `LIMIT` bytes: what has no room is left out whole, and said to be."""
     rows = report.drift or ()
-    head = "\n\n".join(_head(report)) + "\n"
-    table = [f"{_table_row(row)}\n" for row in rows]
-    details = [f"\n{_details(row, files)}" for row in rows if (files := gather(report, row))]
-    kept_rows = _fit(table, LIMIT - _size(head) - RESERVE)
-    shown = f"{head}\n{TABLE_HEAD}{''.join(kept_rows)}" if rows else head
-    kept = _fit(details, LIMIT - _size(shown) - RESERVE) if len(kept_rows) == len(table) else []
-    return _cut_to_limit(shown + "".join(kept) + _say_cut(len(table) - len(kept_rows), len(details) - len(kept)))
+    head = _fit((f"{part}\n\n" for part in _head(report)), LIMIT - RESERVE)
+    room = LIMIT - RESERVE - _size(head)
+    table = _fit((f"{_table_row(row)}\n" for row in rows), room)
+    whole = len(table) == len(rows)
+    details = _fit((_details(report, row) for row in rows), room - _size(table) if whole else 0)
+    left_out = [
+        f"{len(rows) - len(table)} more rows" if not whole else "",
+        f"the details of the last {len(rows) - len(details)} rows" if len(details) < len(rows) else "",
+        "warnings or errors" if len(head) < sum(1 for _ in _head(report)) else "",
+    ]
+    parts = (*head, *([TABLE_HEAD] if rows else []), *table, *details, _say_cut(left_out))
+    return "".join(parts).rstrip("\n") + "\n"
 
 
-TABLE_HEAD = "| patch | cause | distribution | what happened | remedy |\n| --- | --- | --- | --- | --- |\n"
-RESERVE = 400
-"""Bytes kept for the words about what was left out."""
-
-
-def _size(text: str) -> int:
-    return len(text.encode())
+def _size(pieces: Iterable[str]) -> int:
+    return sum(len(piece.encode()) for piece in pieces)
 
 
 def _fit(pieces: Iterable[str], room: int) -> list[str]:
-    """The first pieces, as many as there is room for."""
+    """The first pieces, as many as there is room for, in bytes."""
     kept: list[str] = []
     for piece in pieces:
-        room -= _size(piece)
+        room -= _size([piece])
         if room < 0:
             break
         kept.append(piece)
     return kept
 
 
-def _say_cut(rows: int, details: int) -> str:
-    words = [f"{rows} more rows"] * bool(rows) + [f"the details of {details} rows"] * bool(details)
-    left_out = " and ".join(words)
-    return f"\n_Cut: {left_out} had no room in a comment. `patchkit drift` shows all._\n" if words else ""
-
-
-def _cut_to_limit(text: str) -> str:
-    """Only warnings and errors without end come this far; a table or a fence is never cut."""
-    if _size(text) <= LIMIT:
-        return text
-    return text.encode()[: LIMIT - RESERVE].decode("utf-8", "ignore") + "\n\n_Cut: `patchkit drift` shows all._\n"
+def _say_cut(left_out: Iterable[str]) -> str:
+    words = " and ".join(filter(None, left_out))
+    return f"\n_Cut: {words} had no room in a comment. `patchkit drift` shows all._\n" if words else ""
 
 
 # ---- the parts ------------------------------------------------------------------------------------------------
@@ -73,16 +70,14 @@ def _head(report: Report) -> Iterator[str]:
         python = f" (Python {_escape(report.python)})" if report.python is not None else ""
         yield f"Environment {_code(report.site_root)}{python}, exit {int(report.exit_code)}"
     if report.error is not None:
-        yield "\n".join(_list_errors(report.error))
-    if report.notices:
-        yield "\n".join(f"- warning: {_escape(notice.message)}" for notice in report.notices)
+        yield from _list_errors(report.error)
+    yield from (f"- warning: {_escape(notice.message)}" for notice in report.notices)
 
 
 def _list_errors(error: PatchkitError) -> Iterator[str]:
     for single in error.all():
-        yield f"- error {_code(single.code)} (exit {int(single.exit_code)}): {_escape(single.message)}"
-        if single.hint:
-            yield f"  - hint: {_escape(single.hint)}"
+        hint = f"\n  - hint: {_escape(single.hint)}" if single.hint else ""
+        yield f"- error {_code(single.code)} (exit {int(single.exit_code)}): {_escape(single.message)}{hint}"
 
 
 def _table_row(row: Drift) -> str:
@@ -91,9 +86,15 @@ def _table_row(row: Drift) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _details(row: Drift, files: Sequence[FileEvidence]) -> str:
+def _details(report: Report, row: Drift) -> str:
+    """The evidence, folded away; "" where there is none."""
+    files = gather(report, row)
+    if not files:
+        return ""
     title = f"<summary>{_escape(name_row(row))}: {row.cause.value}, {_count(len(files), 'file')}</summary>"
-    return "\n".join(["<details>", title, "", *(line for file in files for line in _tell_file(file)), "</details>", ""])
+    return "\n".join(
+        ["", "<details>", title, "", *(line for file in files for line in _tell_file(file)), "</details>", ""]
+    )
 
 
 def _count(number: int, word: str) -> str:
