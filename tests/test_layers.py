@@ -15,9 +15,9 @@ from worlds import CHECKOUT
 # From the lowest layer to the highest. A module may import from its own layer and from those below, in no circle.
 LAYERS: tuple[tuple[str, str], ...] = (
     ("words", "__init__ errors installed patchset model applied drift"),
-    ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
+    ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks escapes alignment"),
     ("pure", "provenance record bounds syntax symbols ledger journal golden"),
-    ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report"),
+    ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
     ("world", "catalog interpreter environment site state wheel checks child"),
     ("world", "disk store targets preflight transaction outputs"),
@@ -26,7 +26,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
         "scene survey candidates trials bystanders decision account outcome verification examination change service",
     ),
     ("use", "memory comparison inventory aftermath materials"),
-    ("people", "text drift_text options console patch_commands drift_commands image_commands cli __main__"),
+    ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
+    ("people", "patch_commands drift_commands image_commands cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
 ORDER = [*dict.fromkeys(layer for layer, _ in LAYERS)]
@@ -44,7 +45,17 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "tomli": ("manifest",),
     "unidiff": ("diff",),
     "importlib.metadata": ("site",),
-    "click": ("text", "options", "console", "patch_commands", "drift_text", "drift_commands", "image_commands", "cli"),
+    "click": (
+        "text",
+        "options",
+        "console",
+        "patch_commands",
+        "drift_text",
+        "delivery",
+        "drift_commands",
+        "image_commands",
+        "cli",
+    ),
     "cyclonedx": ("components",),
     "packageurl": ("components", "merger"),
     "subprocess": ("environment", "checks", "child"),
