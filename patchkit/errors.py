@@ -97,7 +97,7 @@ class WrongBill(UsageError):
 
 
 class Aborted(PatchkitError):
-    """The user pressed Ctrl-C; what was under way was undone."""
+    """Ctrl-C, SIGTERM or SIGHUP came; what was under way was undone."""
 
     code = "aborted"
     exit_code = ExitCode.CTRL_C

@@ -15,7 +15,9 @@ from dataclasses import replace
 from enum import Enum, unique
 
 from patchkit.errors import Bug, DamagedState, Interrupted, NotRolledBack, NotWritable, RolledBack
+from patchkit.faults import advise, words
 from patchkit.installed import Content, Observed, Stamp, sha256
+from patchkit.interruption import deferred, disregard
 from patchkit.journal import JOURNAL, LEDGER, OBJECTS, STATE, Journal, Step, read_journal, write_journal
 from patchkit.model import FileChange, Plan
 from patchkit.preflight import preflight
@@ -35,7 +37,6 @@ from patchkit.store import (
     remove_if_empty,
     stage_state,
     sync_existing,
-    words,
 )
 from patchkit.targets import Move, find_escape, observe, settle, stage, swap
 
@@ -96,7 +97,8 @@ def execute(
         if found is not Recovery.FINISHED:
             raise
     else:
-        _finish(lock, journal)
+        with deferred():
+            _finish(lock, journal)
 
 
 def _lost(lock: Lock) -> NotRolledBack:
@@ -201,6 +203,7 @@ def _commit(lock: Lock, plan: Plan) -> None:
     else:
         promote_state(lock, LEDGER)
     lock.disk.sync([lock.at(STATE)])
+    disregard()
     promote_state(lock, JOURNAL)
 
 
@@ -214,7 +217,7 @@ def _telling() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RolledBack(f"{words(error)}; nothing was changed") from error
+        raise RolledBack(f"{words(error)}; nothing was changed", hint=advise(error, "run the command again")) from error
 
 
 # ---- recover --------------------------------------------------------------------------------------------------
@@ -225,8 +228,13 @@ def recover(lock: Lock) -> Recovery:
 
     Raises `NotRolledBack` if a file holds neither what it held before nor what it was to hold, or if the undo fails:
     the journal and every backup then stay. `Interrupted` if a clean-up fails; `DamagedState` and `NewerFormat` for a
-    journal that cannot be read or a backup that is damaged.
+    journal that cannot be read or a backup that is damaged. A signal that comes in the midst of it is heeded behind it.
     """
+    with deferred():
+        return _recover(lock)
+
+
+def _recover(lock: Lock) -> Recovery:
     journal = _read_journal(lock)
     if journal is None:
         return Recovery.NOTHING
@@ -235,8 +243,9 @@ def recover(lock: Lock) -> Recovery:
         return Recovery.FINISHED
     try:
         _undo(lock, journal)
-    except (OSError, KeyboardInterrupt) as error:
-        raise NotRolledBack(f"the undo of {lock.state(JOURNAL)} is not complete ({_reason(error)})") from error
+    except OSError as error:
+        message = f"the undo of {lock.state(JOURNAL)} is not complete ({words(error)}); every backup is kept beside it"
+        raise NotRolledBack(message, hint=advise(error, "run `patchkit recover`")) from error
     return Recovery.UNDONE
 
 
@@ -257,12 +266,9 @@ def _read_journal(lock: Lock) -> Journal | None:
 def _finish(lock: Lock, journal: Journal) -> None:
     try:
         _clean_up(lock, journal.dropped, journal.live)
-    except (OSError, KeyboardInterrupt) as error:
-        raise Interrupted(f"the change is complete, its clean-up is not ({_reason(error)})") from error
-
-
-def _reason(error: BaseException) -> str:
-    return words(error) if isinstance(error, OSError) else "interrupted"
+    except OSError as error:
+        message = f"the change is complete, its clean-up is not ({words(error)})"
+        raise Interrupted(message, hint=advise(error, "run `patchkit recover`")) from error
 
 
 def _undo(lock: Lock, journal: Journal) -> None:

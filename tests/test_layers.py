@@ -19,8 +19,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "provenance record bounds syntax symbols ledger journal golden"),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
-    ("world", "catalog interpreter environment site state wheel checks child"),
-    ("world", "disk store targets preflight transaction outputs"),
+    ("world", "interruption catalog interpreter environment site state wheel checks child"),
+    ("world", "disk faults store targets preflight transaction outputs"),
     (
         "use",
         "scene survey candidates trials bystanders decision account outcome verification examination change service",
@@ -59,6 +59,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "cyclonedx": ("components",),
     "packageurl": ("components", "merger"),
     "subprocess": ("environment", "checks", "child"),
+    "signal": ("interruption", "checks", "child"),
     "tempfile": (),
     "shutil": ("environment", "text"),
 }
