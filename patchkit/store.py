@@ -117,10 +117,11 @@ def _try_lock(lock: Lock) -> int | None:
 
 def _open_lock(lock: Lock) -> int:
     while True:
-        _make_state(lock)
+        mode, owner = _state_mode(lock), find_owner(lock, lock.root)  # an error where the site root itself is gone
         try:
-            return lock.disk.open_lock(lock.state(LOCK), _state_mode(lock), find_owner(lock, lock.root))
-        except FileNotFoundError:  # a last revert has just removed the folder
+            _make_state(lock)
+            return lock.disk.open_lock(lock.state(LOCK), mode, owner)
+        except FileNotFoundError:  # a last revert has just removed the folder, perhaps as soon as it was made
             continue
 
 

@@ -294,4 +294,4 @@ def assert_nothing_lost(ground: Ground) -> None:
     for number in range(ground.writers):
         own = (ground.site / own_file(number)).read_bytes()
         assert own == (b"value_1 = 1\n" if number in applied else LINES[0])
-    assert not [path for path in tree(ground.site) if path.endswith(".tmp") or path.endswith("journal.json")]
+    assert not [path for path in tree(ground.site) if path.endswith((".tmp", "journal.json"))]

@@ -585,9 +585,9 @@ def test_the_state_folder_holds_what_is_said_of_it(told: Callable[..., Any], dem
 
 def test_every_key_of_the_journal_is_documented() -> None:
     stamp = Stamp("0" * 64, 0o644)
-    step = Step("a", stamp, stamp, None, (0, 0))
+    step = Step("a", stamp, stamp, None, (0, 0), "r")
     names = frozenset({"0" * 64})
-    journal = Journal("0" * 16, (step,), None, None, ("a",), ("b",), names, names)
+    journal = Journal("0" * 16, (step,), None, None, ("a",), ("b",), names, names, {"r": "0" * 64})
     document = json.loads(write_journal(journal))
     assert key_paths(document) == set(read_first_words(STATE["`journal.json`, format 1"]))
 

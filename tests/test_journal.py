@@ -16,7 +16,7 @@ A, B, C = "a" * 64, "b" * 64, "c" * 64
 JOURNAL = Journal(
     id="0123456789abcdef",
     steps=(
-        Step("pkg/mod.py", Stamp(A, 0o644), Stamp(B, 0o755), owner=(1000, 100)),
+        Step("pkg/mod.py", Stamp(A, 0o644), Stamp(B, 0o755), owner=(1000, 100), record="pkg-1.dist-info/RECORD"),
         Step("pkg/new/x.py", None, Stamp(B, 0o644)),
         Step("gone.py", Stamp(A, 0o600), None, owner=(0, 0)),
         Step("pkg/link.py", Stamp(A, 0o644), Stamp(B, 0o644), link="../cache/a\udcff", owner=(1, 2)),
@@ -28,6 +28,7 @@ JOURNAL = Journal(
     dropped=("pkg/old",),
     live=frozenset({A, C}),
     live_before=frozenset({A}),
+    records={"pkg-1.dist-info/RECORD": B},
 )
 
 

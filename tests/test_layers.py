@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
     ("world", "interruption catalog interpreter environment site state wheel checks child"),
-    ("world", "disk faults store targets preflight transaction outputs"),
+    ("world", "disk faults store targets preflight undo transaction outputs"),
     (
         "use",
         "scene survey candidates trials bystanders decision account outcome verification examination change service",
@@ -35,7 +35,7 @@ LAYER = dict(PLACES)
 
 # The one writer of installed files is `transaction`; these are its parts. All of them write through `disk`, which alone
 # makes the system calls, and nobody else imports a part; but `outputs`, which writes what a user asked for elsewhere.
-PARTS = ("disk", "store", "targets", "preflight")
+PARTS = ("disk", "store", "targets", "preflight", "undo")
 WRITERS = ("transaction", *PARTS, "outputs")
 
 # Modules of others that only some of ours may import. What is "lazy" is imported inside functions only, so that a run
@@ -59,6 +59,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "cyclonedx": ("components",),
     "packageurl": ("components", "merger"),
     "subprocess": ("environment", "checks", "child"),
+    "signal": ("interruption", "checks", "child"),
     "signal": ("interruption", "checks", "child"),
     "tempfile": (),
     "shutil": ("environment", "text"),
