@@ -22,7 +22,7 @@ AIMS = (Aim.RENAMES, Aim.JOURNAL, Aim.RENAMES, Aim.ANYWHERE)
 
 @pytest.fixture(scope="module")
 def wrecker(tmp_path_factory: pytest.TempPathFactory) -> Wrecker:
-    return Wrecker(wrecks.lay_out(tmp_path_factory.mktemp("yard"), files=60), seed=5)
+    return Wrecker(wrecks.lay_out(tmp_path_factory.mktemp("yard")), seed=5)
 
 
 def test_the_next_command_finds_all_or_nothing_whenever_the_last_was_killed(wrecker: Wrecker) -> None:
@@ -43,7 +43,7 @@ def test_eight_that_apply_and_revert_at_once_lose_nothing_and_readers_are_right(
     shipped = tree(ground.site)
     tally = crowd.run_crowd(ground, 4, killing=killing)
     assert not tally.complaints, "\n".join(tally.complaints)
-    assert tally.writes["apply"] + tally.writes["revert"] >= 8 and (tally.kills > 0) is killing
+    assert tally.writes.total() >= (1 if killing else ground.writers) and (tally.kills > 0) is killing
     assert {answer.partition(":")[0] for answer in tally.reads} == set(crowd.READERS)
     assert crowd.command(ground, "recover") == 0
     crowd.assert_nothing_lost(ground)

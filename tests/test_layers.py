@@ -60,7 +60,6 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "packageurl": ("components", "merger"),
     "subprocess": ("environment", "checks", "child"),
     "signal": ("interruption", "checks", "child"),
-    "signal": ("interruption", "checks", "child"),
     "tempfile": (),
     "shutil": ("environment", "text"),
 }

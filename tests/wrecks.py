@@ -86,7 +86,7 @@ def _words(folder: Path, *args: str) -> tuple[str, ...]:
     return (*patchkit_command(), *args, "--site-packages", str(folder / "site"), "--patches", str(folder / "patches"))
 
 
-def lay_out(folder: Path, files: int = 120) -> Yard:
+def lay_out(folder: Path, files: int = 60) -> Yard:
     """``files`` modules that the patch changes, and some that it creates, deletes, or makes executable."""
     body = b"".join(b"line_%d = %d\n" % (number, number) for number in range(1, 31))
     changed = body.replace(b"line_15 = 15\n", b"line_15 = 'fifteen'\n")
