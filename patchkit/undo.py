@@ -28,7 +28,7 @@ def find_moves(lock: Lock, journal: Journal) -> list[Move]:
 
     A file of a distribution that was installed anew or uninstalled since is put back only if it is as the transaction
     left it and nobody ships it so. Raises `NotRolledBack` if a file, or the ledger, holds neither what it held before
-    nor what it was to hold; `DamagedState` for a backup that is damaged.
+    nor what it was to hold nor what RECORD says; `DamagedState` for a backup that is damaged.
     """
     renewed, vanished = _find_renewed(lock, journal), _find_vanished(lock, journal)
     foreign = [] if ledger_digest(lock) in (journal.ledger_before, journal.ledger_after) else [lock.state(LEDGER)]
@@ -69,7 +69,8 @@ def _judge(lock: Lock, journal: Journal, number: int, renewed: frozenset[str], v
         return Duty.PUT_BACK if is_ours else Duty.NONE
     if absent and not vanished.isdisjoint(_parents(step.path)):
         return Duty.NONE
-    return Duty.PUT_BACK if absent or _is_after(found, step) else Duty.REFUSE
+    is_nobodys = absent or _is_after(found, step) or _is_shipped(lock, found)
+    return Duty.PUT_BACK if is_nobodys else Duty.REFUSE
 
 
 def _find_renewed(lock: Lock, journal: Journal) -> frozenset[str]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -237,17 +238,14 @@ def test_a_root_that_is_read_only_can_be_read_and_is_not_written(stage: Stage, t
 
 def while_it_waits(stage: Stage, deed: Callable[[], object], *args: str) -> Finished:
     """What the command says that had decided before ``deed`` was done, and gets the lock after it."""
-    with held(stage) as holder:
-        words = words_of(stage, *args, "--lock-timeout", "30")
-        with subprocess.Popen(
-            words, cwd=stage.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as waiting:
-            time.sleep(0.8)
-            assert waiting.poll() is None
-            deed()
-            holder.kill()
-            out, err = waiting.communicate(timeout=60)
-    return Finished(words, waiting.returncode, out, err)
+    with held(stage) as holder, ThreadPoolExecutor(1) as pool:
+        command = pool.submit(stage.run, *args, "--lock-timeout", "60")
+        while not any(frame.f_code.co_name == "_acquire" for frame in sys._current_frames().values()):
+            assert not command.done(), command.result()
+            time.sleep(0.01)
+        deed()
+        holder.kill()
+        return command.result(60)
 
 
 def test_a_file_that_is_edited_between_plan_and_commit_is_kept(stage: Stage) -> None:
@@ -421,6 +419,15 @@ def test_a_distribution_that_was_upgraded_since_the_kill_is_left_as_it_was_insta
     stage.reinstall(sample_wheel(stage.folder / "newer", "2.0", newer))
     before = shipped(stage)
     assert "undid an interrupted transaction" in stage.run("recover").expect(0).out
+    assert stage.tree() == before
+
+
+def test_shipped_bytes_are_nobodys_edit_when_an_update_is_undone(stage: Stage) -> None:
+    """The same version was installed anew: its RECORD is the same, its file neither the old nor the new patched one."""
+    stage.run("apply").expect(0)
+    before = interrupt(stage, make_diff(SHIPPED, {**SHIPPED, MOD: b"changed = 1\n"}))
+    stage.reinstall(sample_wheel(stage.folder / "same"))
+    stage.run("recover").expect(0)
     assert stage.tree() == before
 
 
