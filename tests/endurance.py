@@ -51,6 +51,7 @@ def kill_many(wrecker: Wrecker, count: int) -> None:
     begun = time.monotonic()
     while wrecker.tally.killed < count:
         wrecker.wreck_one(AIMS[wrecker.tally.killed % len(AIMS)])
+        print(f"\r{wrecker.tally.killed} of {count} kills ", end="", file=sys.stderr, flush=True)
     tally = wrecker.tally
     head("killed", *COMMANDS, "all")
     for where in Where:
