@@ -67,7 +67,7 @@ def _judge(lock: Lock, journal: Journal, number: int, renewed: frozenset[str], v
     if step.record in renewed:
         is_ours = step.after is not None and _is_after(found, step) and not _is_shipped(lock, found)
         return Duty.PUT_BACK if is_ours else Duty.NONE
-    if absent and not vanished.isdisjoint(_parents(step.path)):
+    if absent and step.path.partition("/")[0] in vanished:
         return Duty.NONE
     is_nobodys = absent or _is_after(found, step) or _is_shipped(lock, found)
     return Duty.PUT_BACK if is_nobodys else Duty.REFUSE
@@ -86,10 +86,10 @@ def _digest(lock: Lock, path: str) -> str | None:
 
 
 def _find_vanished(lock: Lock, journal: Journal) -> frozenset[str]:
-    """The directories that somebody removed: they are gone, and held files that the transaction only changes."""
-    changed = [step.path for step in journal.steps if step.before is not None and step.after is not None]
-    parents = {parent for path in changed for parent in _parents(path)}
-    return frozenset(parent for parent in parents if lock.disk.look(lock.at(parent)) is None)
+    """The top folders that somebody removed whole: they are gone, and held files that the transaction only changes."""
+    changed = (step.path for step in journal.steps if step.before is not None and step.after is not None)
+    tops = {top for top, slash, _ in (path.partition("/") for path in changed) if slash}
+    return frozenset(top for top in tops if lock.disk.look(lock.at(top)) is None)
 
 
 def _parents(path: str) -> Iterator[str]:

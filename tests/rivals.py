@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from stages import Stage, edit, patch
-from worlds import Entry, patchkit_command
+from worlds import Entry, clean_environment, patchkit_command
 
 _KILL = b"import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n"
 _SLOW = """import os, pathlib, time
@@ -67,6 +67,19 @@ def interrupt(stage: Stage, diff: bytes | None = None, *, distribution: str = "s
     assert (stage.site / ".patchkit" / "journal.json").exists() and stage.tree().items() - before.items()
     stage.add("fix", patch("one", diff), distribution=distribution)
     return before
+
+
+def start_hearing(words: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+    """A process that hears the signals that ask it to end, even where this one was started to ignore them."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in signals}
+    try:
+        return subprocess.Popen(
+            words, cwd=folder, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from patchkit.installed import Content
 from patchkit.transaction import Recovery
 from plans import NEW, PLAIN, execute_on, in_child, make_plan, needs_root, undo, write
 from plans import lay_out as lay_out_root
-from rivals import add_slow_check, held, interrupt, wait_for, words_of
+from rivals import add_slow_check, held, interrupt, start_hearing, wait_for, words_of
 from stages import DATA, MOD, SHIPPED, TOOL, Stage, make_diff, make_stage, patch, put, sample_wheel
 from worlds import Entry, Finished, make_wheel, tree
 
@@ -343,10 +343,7 @@ def test_the_work_goes_on_under_nohup_when_the_terminal_goes(stage: Stage) -> No
 def test_a_command_that_is_told_to_end_takes_its_check_along(number: signal.Signals, stage: Stage) -> None:
     begun = add_slow_check(stage)
     before = stage.tree()
-    words = words_of(stage, "apply", "--python", sys.executable)
-    with subprocess.Popen(
-        words, cwd=stage.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with start_hearing(words_of(stage, "apply", "--python", sys.executable), stage.folder) as process:
         check = int(wait_for(begun))
         process.send_signal(number)
         _, err = process.communicate(timeout=30)

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import worlds
 from patchkit.installed import sha256
+from rivals import start_hearing
 from stages import make_diff, put
-from worlds import Entry, Finished, clean_environment, patchkit_command, tree
+from worlds import Entry, Finished, patchkit_command, tree
 
 PATIENCE = 120.0
 POLL_SECONDS = 0.0003
@@ -72,14 +73,7 @@ class Yard:
         return worlds.run(*_words(self.folder, *args), cwd=self.folder)
 
     def start(self, *args: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            _words(self.folder, *args),
-            cwd=self.folder,
-            env=clean_environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return start_hearing(_words(self.folder, *args), self.folder)
 
 
 def _words(folder: Path, *args: str) -> tuple[str, ...]:
