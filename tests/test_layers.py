@@ -19,6 +19,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "provenance record bounds syntax symbols ledger journal golden"),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
+    ("decide", "tally"),
+    ("world", "folders"),
     ("world", "catalog interpreter environment site state wheel checks child"),
     ("world", "disk store targets preflight transaction outputs"),
     (
@@ -26,6 +28,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
         "scene survey candidates trials bystanders decision account outcome verification examination change service",
     ),
     ("use", "memory comparison inventory aftermath materials"),
+    ("use", "image_build snippets"),
+    ("people", "build_log"),
     ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
     ("people", "patch_commands drift_commands image_commands cli __main__"),
 )
