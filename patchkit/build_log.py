@@ -25,6 +25,8 @@ def render_build(built: BuildReport, *, verbose: bool = False, again: str = "") 
     widths = [max((len(cell[column]) for cell in cells), default=0) for column in range(2)]
     for row, (word, name) in zip(report.patches, cells, strict=True):
         yield f"{word:<{widths[0]}}  {name:<{widths[1]}}  {_describe(row)}".rstrip()
+        if row.failed and report.error is None:  # else the error says it
+            yield from (f"    {line}" for line in row.message.splitlines()[1:])
         if verbose:
             yield from _list_parts(row)
     yield from _sum_up(built)
