@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -78,6 +80,10 @@ def _find_sources(catalog: Catalog, context: str) -> Iterable[str]:
                 f"{place} lies outside the current folder, which is taken for the build context",
                 hint="run it in the folder that the build is given",
             )
+        if re.search(r"[^\w@%+=:./-]", relative):
+            raise UsageError(
+                f"{relative} is no name that a mount can be given", hint="rename it, without special characters"
+            )
         yield relative
 
 
@@ -102,12 +108,13 @@ def _mounted(place: str, context: str) -> str:
 
 
 def _write_health(python: str) -> Iterable[str]:
+    words = [python, f"/opt/{ARCHIVE}", "status", "--exit-code", "--quiet"]
     yield "# The image keeps patchkit, to be asked at run time; it reads what was applied, and needs no patch folder."
     yield f"COPY {ARCHIVE} /opt/{ARCHIVE}"
     yield "HEALTHCHECK --interval=5m --timeout=30s \\"
-    yield f'    CMD ["{python}", "/opt/{ARCHIVE}", "status", "--exit-code", "--quiet"]'
+    yield f"    CMD {json.dumps(words)}"
     yield "# The same as the first line of an entry point that is a shell script:"
-    yield f"#     {python} /opt/{ARCHIVE} status --exit-code --quiet || exit"
+    yield f"#     {shlex.join(words)} || exit"
 
 
 def to_snippet_document(snippet: Snippet) -> dict[str, Any]:
