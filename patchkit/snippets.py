@@ -71,7 +71,7 @@ def _find_sources(catalog: Catalog, context: str) -> Iterable[str]:
     own = os.path.realpath(bundled_folder())
     places = [os.path.realpath(folder) for folder in catalog.folders]
     places = [place for place in places if place != own]
-    declaring = [os.path.realpath(declaration.source.partition(":")[0]) for declaration in catalog.declarations]
+    declaring = [os.path.realpath(declaration.source) for declaration in catalog.declarations]
     places += [file for file in declaring if os.path.basename(file) == "pyproject.toml"]
     for place in dict.fromkeys(places):
         relative = os.path.relpath(place, context)
