@@ -14,7 +14,7 @@ import pytest
 
 import worlds
 from stages import DATA, MOD, Stage, edit, make_diff, make_stage, patch, sample_wheel
-from test_bad_input import as_another
+from test_bad_input import NOBODY, as_another
 from worlds import Finished, Venv, patchkit_command, tree
 
 FIVE = edit(5, b"line_5 = 'five'\n")
@@ -330,6 +330,25 @@ def test_another_user_who_may_only_read_runs_it_again_and_it_passes(stage: Stage
     assert tree(stage.site) == before
     stage.add("other", patch("two", NINE))
     assert f"{stage.site}" in as_another(stage, "post-install").expect(4).err
+    assert tree(stage.site) == before
+
+
+def test_a_user_who_owns_the_environment_and_is_not_root_builds_verifies_and_reverts(stage: Stage) -> None:
+    """The patches are somebody else's, and may only be read."""
+    stage.add("more", patch("made", NEW))
+    before = tree(stage.site)
+    report = stage.folder / "reports" / "report.json"
+    report.parent.mkdir()
+    for path in (report.parent, stage.site, *stage.site.rglob("*")) if os.geteuid() == 0 else ():
+        os.chown(path, NOBODY, NOBODY)
+    said = as_another(stage, "post-install", "--report", str(report)).expect()
+    assert "2 declared, 2 applicable, 2 applied" in said.out and json.loads(report.read_bytes())["verified"]
+    assert {path.stat().st_uid for path in stage.site.rglob("*")} == {stage.site.stat().st_uid}
+    as_another(stage, "verify").expect()
+    denied = as_another(stage, "post-install", "--report", str(stage.folder / "report.json"))
+    if os.geteuid() == 0:
+        assert f"{stage.folder / 'report.json'} cannot be written" in denied.expect(4).err
+    as_another(stage, "revert", "--all").expect()
     assert tree(stage.site) == before
 
 
