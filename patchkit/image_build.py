@@ -58,7 +58,10 @@ def _build(options: Options, wish: BuildOptions, progress: Progress) -> BuildRep
         return done
     # What this run applied was checked in place, before it was committed; what it found was not.
     found = any(row.state is PatchState.APPLIED and row.action is Action.NONE for row in applied.patches)
-    return _add(done, service.verify(options, checks=how.checks and found, progress=progress))
+    try:
+        return _add(done, service.verify(options, checks=how.checks and found, progress=progress))
+    except PatchkitError as error:  # what was applied is told all the same
+        return replace(done, report=replace(done.report, error=error), verified=False)
 
 
 def _read_declared(options: Options, wish: BuildOptions) -> frozenset[PatchId]:

@@ -320,6 +320,16 @@ def test_a_check_that_fails_later_is_the_answer_no(stage: Stage) -> None:
     assert said.out.splitlines()[-1].startswith("next: patchkit ")
 
 
+def test_what_was_applied_is_told_although_it_cannot_be_verified(stage: Stage) -> None:
+    python_check(stage, b"")
+    build(stage, "--python", sys.executable)
+    [script] = [row["sha256"] for row in stage.ledger()["applied"][0]["checks"]]
+    (stage.site / ".patchkit" / "objects" / script).unlink()
+    document = stage.json("post-install", "--python", sys.executable, exit_code=8)
+    assert (document["counts"]["applied"], document["verified"]) == (1, False)
+    assert document["error"]["code"] == "damaged-state" and document["patches"]
+
+
 def test_another_user_who_may_only_read_runs_it_again_and_it_passes(stage: Stage) -> None:
     build(stage)
     if os.geteuid() != 0:
