@@ -220,7 +220,7 @@ def test_a_folder_that_is_missing_fails_the_build_with_3(buildah: Buildah) -> No
     assert "is it copied into this layer?" in said.out + said.err
 
 
-# ---- overlays, as container engines mount them ---------------------------------------------------------------------------
+# ---- overlays, as container engines mount them ------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
