@@ -42,7 +42,7 @@ def _enter_image_commands() -> Mapping[str, click.Command]:
 ROOMS: tuple[tuple[Callable[[], Mapping[str, click.Command]], str], ...] = (
     (_enter_patch_commands, "list show check apply revert verify status recover"),
     (_enter_drift_commands, "drift run export"),
-    (_enter_image_commands, "sbom"),
+    (_enter_image_commands, "post-install snippet sbom"),
 )
 NAMES = tuple(name for _, names in ROOMS for name in names.split())
 

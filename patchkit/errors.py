@@ -236,6 +236,13 @@ class NothingApplicable(EnvironmentMismatch):
     default_hint = "is this the environment you mean? name it with --python PATH or --site-packages DIR"
 
 
+class RequiredSet(EnvironmentMismatch):
+    """What `post-install --require` names would not be applied."""
+
+    code = "required-set"
+    default_hint = "`patchkit status` says why; leave out --require if this environment can do without"
+
+
 class NoVariant(EnvironmentMismatch):
     code = "no-variant"
 

@@ -552,6 +552,14 @@ def test_every_key_of_list_and_show_is_documented(told: Callable[..., Any]) -> N
     assert key_paths(listed) - shared == set(read_first_words(JSON["`list`"]))
 
 
+def test_every_key_of_an_image_build_is_documented(told: Callable[..., Any], tmp_path: Path) -> None:
+    report = set(read_first_words(JSON[next(heading for heading in JSON if heading.startswith("`check`"))]))
+    built = key_paths(told("post-install", "--require", "demo"))
+    assert {path for path in built if path not in report} == set(read_first_words(JSON["`post-install`"]))
+    shared = {"schema", "command", "ok", "exit_code", "warnings[]"}
+    assert key_paths(told("snippet", "containerfile")) - shared == set(read_first_words(JSON["`snippet`"]))
+
+
 def test_every_warning_code_is_documented() -> None:
     calls = [
         node

@@ -19,13 +19,16 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "provenance record bounds syntax symbols ledger journal golden"),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
-    ("world", "interruption catalog interpreter environment site state wheel checks child"),
+    ("decide", "tally"),
+    ("world", "interruption folders catalog interpreter environment site state wheel checks child"),
     ("world", "disk faults store targets preflight undo transaction outputs"),
     (
         "use",
         "scene survey candidates trials bystanders decision account outcome verification examination change service",
     ),
     ("use", "memory comparison inventory aftermath materials"),
+    ("use", "image_build snippets"),
+    ("people", "build_log"),
     ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
     ("people", "patch_commands drift_commands image_commands cli __main__"),
 )
