@@ -13,7 +13,7 @@ from patchkit.applied import Ledger
 from patchkit.assess import Stack, Verdict, assess, is_in_place, stack, tell
 from patchkit.bases import Base, Facts, find_bases
 from patchkit.bounds import check_targets
-from patchkit.bystanders import bystanders, join_bystanders
+from patchkit.bystanders import Renewal, bystanders, join_bystanders
 from patchkit.candidates import Parsed, parse_candidates, read_candidate
 from patchkit.choices import Candidate, Choice, choose, constraints_of, distributions_of
 from patchkit.errors import (
@@ -175,7 +175,7 @@ def _says_the_same(ledger: Ledger, start: Decision) -> bool:
 def _fold(start: Decision, policy: ForeignPolicy, wheels: Sequence[str]) -> Decision:
     parsed = parse_candidates(start.scene, start.candidates)
     _refuse_shared(start, parsed)
-    layers, paths, torn = _lay_out(start, parsed)
+    layers, paths, torn = _lay_out(start, parsed, policy)
     ownership = {
         name: read_ownership(owner, start.scene.ledger) for name, owner in start.owners.items() if owner is not None
     }
@@ -227,7 +227,9 @@ def _refuse_shared(start: Decision, parsed: Parsed) -> None:
     raise_all(problems)
 
 
-def _lay_out(start: Decision, parsed: Parsed) -> tuple[tuple[Layer, ...], dict[str, str], tuple[PatchkitError, ...]]:
+def _lay_out(
+    start: Decision, parsed: Parsed, policy: ForeignPolicy
+) -> tuple[tuple[Layer, ...], dict[str, str], tuple[PatchkitError, ...]]:
     """The layers in the order of the fold, the paths they concern with their distribution, and what is torn."""
     own = {id: start.candidates[id].record.distribution for id in parsed.layers}
     paths = {path: own[id] for id, layer in parsed.layers.items() for path in layer.paths}
@@ -237,7 +239,8 @@ def _lay_out(start: Decision, parsed: Parsed) -> tuple[tuple[Layer, ...], dict[s
         return tuple(parsed.layers[id] for id in start.order), paths, ()
     gone = start.wanted.dropped | start.wanted.named
     paths |= {file.path: file.distribution for file in entries if gone & set(file.patches)}
-    joined, torn = join_bystanders(start.scene, bystanders(start.scene.ledger, start.wanted), paths)
+    renewal = Renewal(start.owners, bool(start.candidates), policy)
+    joined, torn = join_bystanders(start.scene, bystanders(start.scene.ledger, start.wanted), paths, renewal)
     layers = {**parsed.layers, **joined}
     return tuple(layers[id] for id in start.order if id in layers), paths, torn
 

@@ -98,7 +98,7 @@ def _find_transaction(folder: str) -> Transaction:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         opened = os.fstat(descriptor)
         is_current = _identify(lock) == (opened.st_ino, opened.st_mtime_ns, opened.st_ctime_ns)
-        is_left = is_current and os.path.lexists(journal)
+        is_left = is_current and _identify(journal) is not None
         return Transaction.INTERRUPTED if is_left else Transaction.UNDER_WAY
     except BlockingIOError:
         return Transaction.UNDER_WAY
@@ -111,6 +111,8 @@ def _identify(path: str) -> Identity | None:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except PermissionError as error:
+        raise NotReadable(f"{path} cannot be read: {error.strerror}") from error
     return status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 

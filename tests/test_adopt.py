@@ -582,3 +582,50 @@ def test_no_sequence_of_edits_and_commands_loses_an_edit_or_changes_anything_in_
         again = stage.json(*(word for word in words if word not in ("--accept-modified", "--discard-edits")))
         assert {row["action"] for row in again["patches"]} <= {"none"}, words
         assert stage.tree() == after, words
+
+
+# ---- other patches on the files of what is named --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("named", "other"), [("alpha/low", "alpha/high"), ("alpha/high", "alpha/low")])
+def test_discarding_an_edit_for_one_patch_keeps_the_other_in_the_file(two: Stage, named: str, other: str) -> None:
+    two.run("apply").expect()
+    two.write(MOD, BOTH + b"# an edit\n")
+    two.run("apply", named, "--discard-edits").expect()
+    assert two.read() == BOTH
+    assert two.states() == {named: "applied", other: "applied"}
+    two.run("verify").expect()
+
+
+def test_discarding_an_edit_to_revert_one_patch_keeps_the_other_in_the_file(two: Stage) -> None:
+    two.run("apply").expect()
+    two.write(MOD, BOTH + b"# an edit\n")
+    two.run("revert", "alpha/low", "--discard-edits").expect()
+    assert two.read() == HIGH
+    assert two.states()["alpha/high"] == "applied"
+
+
+def test_applying_one_patch_after_a_reinstall_brings_back_the_others_on_its_file(two: Stage) -> None:
+    two.run("apply").expect()
+    two.reinstall(sample_wheel(two.folder / "again"))
+    two.run("apply", "alpha/high").expect()
+    assert two.read() == BOTH
+    assert set(two.states().values()) == {"applied"}
+
+
+def test_reverting_one_patch_after_a_reinstall_writes_no_other(two: Stage) -> None:
+    two.run("apply").expect()
+    two.reinstall(sample_wheel(two.folder / "again"))
+    two.run("revert", "alpha/high").expect()
+    assert two.read() == PRISTINE
+    assert two.states() == {"alpha/low": "drifted", "alpha/high": "pending"}
+
+
+def test_a_patch_upon_another_comes_back_after_a_reinstall_by_its_name(stage: Stage) -> None:
+    again = edit(5, b"line_5 = 'again'\n", LOW)
+    stage.add("alpha", patch("low", edit(5, FIVE)), patch("top", again, after=["alpha/low"]))
+    stage.run("apply").expect()
+    written = stage.read()
+    stage.reinstall(sample_wheel(stage.folder / "again"))
+    stage.run("apply", "alpha/top").expect()
+    assert stage.read() == written
