@@ -280,6 +280,33 @@ class AllChecksSkipped(EnvironmentMismatch):
     code = "all-checks-skipped"
 
 
+class MissingExtra(EnvironmentMismatch):
+    """What a command needs is in an extra that is not installed with patchkit."""
+
+    code = "missing-extra"
+
+
+class NoRelease(EnvironmentMismatch):
+    """The index, or the folder that was named, has no such release."""
+
+    code = "no-release"
+
+
+class NoWheel(EnvironmentMismatch):
+    """A release has no wheel that tells what it installs."""
+
+    code = "no-wheel"
+
+
+class IndexUnreachable(EnvironmentMismatch):
+    """The index does not answer, or not with what was asked for."""
+
+    code = "index-unreachable"
+    default_hint = (
+        "is the network there, and the index that pip or uv is configured for? --find-links DIR needs neither"
+    )
+
+
 # ---- 5 to 8 ---------------------------------------------------------------------------------------------------
 
 

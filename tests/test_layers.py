@@ -16,10 +16,11 @@ from worlds import CHECKOUT
 LAYERS: tuple[tuple[str, str], ...] = (
     ("words", "__init__ errors installed patchset model applied"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
-    ("pure", "record bounds syntax symbols ledger journal"),
+    ("pure", "record bounds syntax symbols ledger journal archives"),
     ("decide", "fold wanted choices bases proof assess plan preview report"),
     ("world", "catalog interpreter environment site state wheel checks"),
     ("world", "disk store targets preflight transaction outputs"),
+    ("world", "indexes remote ranges pristine releases"),
     (
         "use",
         "scene survey candidates trials bystanders decision account outcome verification examination change service",
@@ -38,8 +39,10 @@ WRITERS = ("transaction", *PARTS, "outputs")
 # Modules of others that only some of ours may import. What is "lazy" is imported inside functions only, so that a run
 # that has nothing to do never loads it.
 OWNERS: dict[str, tuple[str, ...]] = {
-    "tomllib": ("manifest",),
-    "tomli": ("manifest",),
+    "tomllib": ("manifest", "indexes"),
+    "tomli": ("manifest", "indexes"),
+    "unearth": ("remote",),
+    "httpx2": ("remote",),
     "unidiff": ("diff",),
     "importlib.metadata": ("site",),
     "click": ("text", "options", "console", "patch_commands", "cli"),
