@@ -16,14 +16,15 @@ from worlds import CHECKOUT
 LAYERS: tuple[tuple[str, str], ...] = (
     ("words", "__init__ errors installed patchset model applied"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
-    ("pure", "record bounds syntax symbols ledger journal archives"),
-    ("decide", "fold wanted choices bases proof assess plan preview report"),
+    ("pure", "record bounds syntax symbols ledger journal archives moves"),
+    ("decide", "fold wanted choices bases proof assess plan preview report fits"),
     ("world", "catalog interpreter environment site state wheel checks"),
     ("world", "disk store targets preflight transaction outputs"),
     ("world", "indexes remote ranges pristine releases"),
     (
         "use",
-        "scene survey candidates trials bystanders decision account outcome verification examination change service",
+        "scene survey candidates trials bystanders decision account outcome verification examination change service"
+        " tryout coverage",
     ),
     ("people", "text options console patch_commands cli __main__"),
 )
