@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
     ("pure", "record bounds syntax symbols ledger journal archives moves"),
     ("decide", "fold wanted choices bases proof assess plan preview report fits"),
+    ("decide", "manifesttext difference"),
     ("world", "catalog interpreter environment site state wheel checks"),
     ("world", "disk store targets preflight transaction outputs"),
     ("world", "indexes remote ranges pristine releases"),
