@@ -40,6 +40,12 @@ def read_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> Catalog:
     return Catalog(tuple(places), tuple(sorted(sets, key=lambda found: found.name)), tuple(declarations))
 
 
+def find_folders(folders: Sequence[str], *, bundled: bool, cwd: str) -> tuple[str, ...]:
+    """The patch folders that `read_catalog` reads for the same arguments, whether or not they are there."""
+    project, source = _read_project(cwd)
+    return tuple(_find_places(project, os.path.dirname(source), folders, bundled=bundled, cwd=cwd))
+
+
 def _find_places(project: Project, home: str, folders: Sequence[str], *, bundled: bool, cwd: str) -> list[str]:
     """The patch folders to read, each once however it is spelt; ``home`` is where the pyproject.toml lies."""
     base = cwd

@@ -53,7 +53,7 @@ def with_variant(text: str, patch_set: PatchSet, name: str, variant: Variant) ->
 
 
 def with_not_needed(text: str, patch_set: PatchSet, name: str, rule: NotNeeded) -> tuple[str, PatchSet]:
-    """``text`` with a ``[[patch.not-needed]]`` more behind the variants of the patch ``name``; and what it says then."""
+    """``text`` with a ``[[patch.not-needed]]`` more for the patch ``name``; and what it says then."""
     place = _find(patch_set, name)
     patch = patch_set.patches[place]
     wanted = _with(patch_set, place, replace(patch, not_needed=(*patch.not_needed, rule)))

@@ -18,16 +18,18 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
     ("pure", "record bounds syntax symbols ledger journal archives moves"),
     ("decide", "fold wanted choices bases proof assess plan preview report fits"),
-    ("decide", "manifesttext difference"),
+    ("decide", "manifesttext noise difference authored"),
     ("world", "catalog interpreter environment site state wheel checks"),
     ("world", "disk store targets preflight transaction outputs"),
+    ("world", "workfolder"),
     ("world", "indexes remote ranges pristine releases"),
     (
         "use",
         "scene survey candidates trials bystanders decision account outcome verification examination change service"
-        " tryout coverage",
+        " tryout coverage"
+        " origins edits drafts authoring capture",
     ),
-    ("people", "text options console patch_commands cli __main__"),
+    ("people", "text options console patch_commands authoring_text authoring_commands cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
 ORDER = [*dict.fromkeys(layer for layer, _ in LAYERS)]

@@ -1,0 +1,50 @@
+"""What the authoring commands say, as lines for people."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from click import style
+
+from patchkit.authored import DraftReport, Edit, WorkReport
+from patchkit.text import render
+
+SHOWN_FILES = 20
+"""Files of a list that are shown without --verbose."""
+
+_COLOURS = {Edit.MODIFIED: "cyan", Edit.CREATED: "green", Edit.DELETED: "red"}
+
+
+def render_work(work: WorkReport, *, verbose: bool = False, again: str = "") -> Iterator[str]:
+    """Where the files are that can be edited now, and what to run then."""
+    yield from render(work.report)
+    yield f"{work.distribution} {work.version}, {_count(work.files)} as shipped, to be edited in the work folder"
+    yield from (f"  {path}" for path in work.files[: None if verbose else SHOWN_FILES])
+    if len(work.files) > SHOWN_FILES and not verbose:
+        yield f"  ... and {len(work.files) - SHOWN_FILES} more"
+    yield work.folder
+    yield f"next: {style(work.next + again, bold=True)}"
+
+
+def render_draft(draft: DraftReport, *, verbose: bool = False, again: str = "") -> Iterator[str]:
+    """The patch that was made, what is in it, and which files were written."""
+    yield from render(replace(draft.report, summary="\n".join(_describe(draft))), verbose=verbose)
+    if draft.next:
+        yield f"next: {style(draft.next + again, bold=True)}"
+
+
+def _describe(draft: DraftReport) -> Iterator[str]:
+    if not draft.report.patches and draft.file is not None:
+        yield f"{draft.id}  {draft.distribution} {draft.versions}  {os.path.basename(draft.file)}"
+    for path, edit in draft.edits.items():
+        yield f"    {style(f'{edit.value:<8}', fg=_COLOURS[edit])}  {path}"
+    for path, why in draft.left_out.items():
+        yield f"    {style('left out', fg='yellow')}  {path} ({why})"
+    verb = "would write" if draft.report.dry_run else "wrote"
+    yield from (f"{verb} {os.path.relpath(path)}" for path in draft.written)
+
+
+def _count(files: tuple[str, ...]) -> str:
+    return f"{len(files)} file" if len(files) == 1 else f"{len(files)} files"
