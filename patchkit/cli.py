@@ -31,10 +31,17 @@ def _enter_authoring_commands() -> Mapping[str, click.Command]:
     return COMMANDS
 
 
+def _enter_release_commands() -> Mapping[str, click.Command]:
+    from patchkit.release_commands import COMMANDS
+
+    return COMMANDS
+
+
 # In the order in which help lists them.
 ROOMS: tuple[tuple[Callable[[], Mapping[str, click.Command]], str], ...] = (
     (_enter_patch_commands, "list show check apply revert verify status recover"),
     (_enter_authoring_commands, "edit commit capture"),
+    (_enter_release_commands, "rebase coverage"),
 )
 NAMES = tuple(name for _, names in ROOMS for name in names.split())
 

@@ -13,7 +13,7 @@ from patchkit.examination import Progress, no_progress
 from patchkit.fits import Cell, Column, Coverage, Fit
 from patchkit.patchset import Catalog, Patch
 from patchkit.pristine import open_pristine
-from patchkit.releases import list_releases
+from patchkit.releases import ReleaseSource, list_releases
 from patchkit.remote import Index, open_index
 from patchkit.scene import CatalogNeed, Options, open_catalog
 from patchkit.tryout import choose_patches, find_paths, open_release, try_patch, without_surroundings
@@ -23,16 +23,8 @@ AT_ONCE = 8
 """Releases that are fetched at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where releases are looked for: folders of wheels (none: the index), and the cache ("": the usual one)."""
-
-    folders: tuple[str, ...] = ()
-    cache: str = ""
-
-
 def cover(
-    options: Options, operand: str, source: Source, *, versions: str = "", progress: Progress = no_progress
+    options: Options, operand: str, source: ReleaseSource, *, versions: str = "", progress: Progress = no_progress
 ) -> Coverage:
     """The table for ``SET`` or ``SET/PATCH``, over the releases that the specifier ``versions`` holds ("": all).
 

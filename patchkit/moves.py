@@ -58,18 +58,13 @@ def find_names(diff: FileDiff, names: Iterable[str] = ()) -> frozenset[str]:
     if not str(diff.old).endswith(".py"):
         return frozenset()
     texts = [text for hunk in diff.hunks for text in (hunk.section, hunk.old)]
-    shown = {name.decode("utf-8", "replace") for text in texts for name in _DEFINITION.findall(text)}
+    shown = frozenset[str]().union(*map(defined_names, texts))
     return frozenset(shown | {part for name in names for part in name.split(".") if part})
 
 
 def defined_names(source: bytes) -> frozenset[str]:
-    """The names of all functions and classes in ``source``, however deep; none where it cannot be parsed."""
-    try:
-        tree = parse(source)
-    except PARSE_ERRORS:
-        return frozenset()
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, kinds))
+    """The names of all functions and classes in ``source``, however deep, by the lines that begin them."""
+    return frozenset(name.decode("utf-8", "replace") for name in _DEFINITION.findall(source))
 
 
 # ---- where to look --------------------------------------------------------------------------------------------

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from patchkit.archives import Archive, Release, group_releases, pick_release, pick_wheel, version_in
 from patchkit.errors import NoRelease
 from patchkit.remote import Index, open_index
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSource:
+    """Where releases are looked for: folders of wheels (none: the index), and the cache ("": the usual one)."""
+
+    folders: tuple[str, ...] = ()
+    cache: str = ""
 
 
 def list_releases(distribution: str, folders: Sequence[str], index: Index) -> tuple[Release, ...]:

@@ -166,19 +166,21 @@ def find_moves(
 def _find_moves(
     outcomes: dict[str, FileOutcome], diffs: Sequence[FileDiff], patch: Patch, pristine: Pristine
 ) -> Iterator[Move]:
+    for diff in diffs:
+        outcome = outcomes.get(diff.path)
+        if diff.kind is EntryKind.MODIFY and outcome is not None and not outcome.fits:
+            home = find_home_of(diff, patch, pristine)
+            if home is not None:
+                yield Move(str(diff.old), home)
+
+
+def find_home_of(diff: FileDiff, patch: Patch, pristine: Pristine) -> str | None:
+    """Where the text that one entry of ``patch`` changes is in the release, if not in its old file."""
+    symbols = [check for check in patch.checks if isinstance(check, SymbolCheck)]
+    names = [check.symbol for check in symbols if diff.old in module_paths(check.module)]
+
     def read(path: str) -> bytes | None:
         content = pristine.read(path)
         return None if content is None else content.data
 
-    for diff in diffs:
-        outcome = outcomes.get(diff.path)
-        if diff.kind is not EntryKind.MODIFY or diff.old is None or outcome is None or outcome.fits:
-            continue
-        names = [
-            check.symbol
-            for check in patch.checks
-            if isinstance(check, SymbolCheck) and diff.old in module_paths(check.module)
-        ]
-        home = find_home(diff, names, pristine.rows.keys(), read)
-        if home is not None:
-            yield Move(diff.old, home)
+    return find_home(diff, names, pristine.rows.keys(), read)

@@ -155,6 +155,35 @@ def _next_releases(version: Version) -> Iterator[str]:
         yield epoch + ".".join(map(str, (*version.release[:index], number + 1)))
 
 
+def widened(text: str, version: str) -> str | None:
+    """A range that holds ``version`` and all that ``text`` holds, closed at ``version``; None where there is none such.
+
+    The bound on the side of ``version`` gives way, the other one stays: ``>=1,<2`` and 2.1 make ``>=1,<=2.1``.
+    """
+    added = _public(Version(version))
+    bounds = _upper_bounds(text)
+    above = bool(bounds) and all(bound <= added for bound, _ in bounds)
+    pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
+    kept = [bound for piece in pieces for bound in _open(piece) if bound[0] == "!" or (bound[0] == "<") != above]
+    wider = ",".join([*kept, f"<={added}"] if above else [f">={added}", *kept])
+    return wider if contains(wider, version) and not specifier_trouble(wider) else None
+
+
+def _open(piece: str) -> Iterator[str]:
+    """A clause as clauses of one bound each, as near as that can be said; what excludes something stays as it is."""
+    clause = Specifier(piece)
+    bound = clause.version.removesuffix(".*")
+    match clause.operator:
+        case "==" if clause.version.endswith(".*"):
+            yield from (f">={bound}.dev0", f"<{next(iter(list(_next_releases(Version(bound)))[-1:]))}.dev0")
+        case "==" | "===":
+            yield from (f">={Version(bound).public}", f"<={Version(bound).public}")
+        case "~=":
+            yield from (f">={bound}", f"<{list(_next_releases(Version(bound)))[-2]}.dev0")
+        case _:
+            yield piece
+
+
 def is_version(text: str) -> bool:
     """Whether ``text`` is a version by PEP 440."""
     try:

@@ -16,8 +16,8 @@ from worlds import CHECKOUT
 LAYERS: tuple[tuple[str, str], ...] = (
     ("words", "__init__ errors installed patchset model applied"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
-    ("pure", "record bounds syntax symbols ledger journal archives moves"),
-    ("decide", "fold wanted choices bases proof assess plan preview report fits"),
+    ("pure", "record bounds syntax symbols ledger journal archives moves alignment merge"),
+    ("decide", "fold wanted choices bases proof assess plan preview report fits treemerge rebased"),
     ("decide", "manifesttext noise difference authored"),
     ("world", "catalog interpreter environment site state wheel checks"),
     ("world", "disk store targets preflight transaction outputs"),
@@ -26,10 +26,11 @@ LAYERS: tuple[tuple[str, str], ...] = (
     (
         "use",
         "scene survey candidates trials bystanders decision account outcome verification examination change service"
-        " tryout coverage"
+        " tryout coverage redraft rebase"
         " origins edits drafts authoring capture",
     ),
-    ("people", "text options console patch_commands authoring_text authoring_commands cli __main__"),
+    ("people", "text options console patch_commands authoring_text authoring_commands"),
+    ("people", "release_text release_commands cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
 ORDER = [*dict.fromkeys(layer for layer, _ in LAYERS)]
@@ -49,7 +50,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "httpx2": ("remote",),
     "unidiff": ("diff",),
     "importlib.metadata": ("site",),
-    "click": ("text", "options", "console", "patch_commands", "cli"),
+    "click": ("text", "options", "console", "patch_commands", "release_text", "release_commands", "cli"),
     "subprocess": ("environment", "checks"),
     "tempfile": (),
     "shutil": ("environment", "text"),
