@@ -45,7 +45,7 @@ def open_redraft(catalog: Catalog, patch_set: PatchSet) -> Redraft:
 
 
 def may_widen(draft: Redraft, id: PatchId, variant: Variant, versions: str) -> bool:
-    """Whether a variant may have the range ``versions``: there is a manifest, and no other range of its patch meets it."""
+    """Whether a variant may have the range ``versions``: there is a manifest, and no other range meets it."""
     patch = draft.patch(id)
     others = [each.versions for each in patch.variants if each != variant]
     others += [each.versions for each in patch.not_needed]
