@@ -26,7 +26,7 @@ from patchkit.drafts import (
     write_draft,
 )
 from patchkit.environment import find_environment
-from patchkit.errors import NoChange, NoPatchSets, PatchkitError, Unpatchable, UsageError, raise_all
+from patchkit.errors import NoChange, NoPatchSets, PatchkitError, Several, Unpatchable, UsageError, raise_all
 from patchkit.installed import Content
 from patchkit.model import Action, Notice
 from patchkit.origins import Source, find_below, read_intended, read_pristine, require_ownership
@@ -205,8 +205,9 @@ def _refuse_files(own: Ownership, paths: Sequence[str], kept: Mapping[str, Conte
 def commit(options: Options, folder: str, naming: Naming) -> DraftReport:
     """Make a patch of what was edited in a work folder: its diff and its entry in the manifest.
 
-    Where the very version is installed, the patch is tried on it first. Raises `NoChange` where nothing was edited,
-    `Unpatchable` for what no diff can carry, and what `make_draft` and a trial raise; then nothing is written.
+    Where the very version is installed, the patch is tried on it first; what stands in its way is in the report's
+    error, and nothing is written then. Raises `NoChange` where nothing was edited, `Unpatchable` for what no diff can
+    carry, and what `make_draft` raises.
     """
     work = read_work(folder)
     edited = read_edited(folder, work)
@@ -221,12 +222,13 @@ def commit(options: Options, folder: str, naming: Naming) -> DraftReport:
     material = Material(id, work.distribution, work.version, diff, naming.summary, naming.provenance, after=work.after)
     draft = make_draft(shelf, material)
     proposal, notices = _try_where_installed(options, shelf, work, draft)
-    if not naming.dry_run:
-        write_draft(draft)
     made = tell_draft("commit", draft, proposal, name_edits(work.before, edited.files, paths), naming)
     report = replace(made.report, notices=(*made.report.notices, *notices))
-    following = f"patchkit apply {id}" if proposal is not None and not naming.dry_run else ""
-    return replace(made, report=report, left_out=edited.left_out, next=following)
+    made = replace(made, report=report, left_out=edited.left_out)
+    if report.error is not None or naming.dry_run:
+        return made
+    write_draft(draft)
+    return replace(made, next=f"patchkit apply {id}" if proposal is not None else "")
 
 
 def _require_edit(folder: str, work: Work, files: Mapping[str, Content], paths: Sequence[str]) -> None:
@@ -267,7 +269,6 @@ def _try_where_installed(
     proposal = read_steadily(
         lambda: open_workplace(options, shelf.catalog, work.distribution), lambda scene: try_draft(scene, draft)
     )
-    raise_all(proposal.problems)
     return proposal, ()
 
 
@@ -277,15 +278,17 @@ def _try_where_installed(
 def tell_draft(
     command: str, draft: Draft, proposal: Proposal | None, edits: Mapping[str, Edit], naming: Naming
 ) -> DraftReport:
-    """What there is to say of a draft that was written, or would be."""
+    """What there is to say of a draft that is written, or would be; what stands in its way is in the report's error."""
     report = Report(command)
+    problems = proposal.problems if proposal is not None else ()
     if proposal is not None:
         rows = account_for(proposal.decision, with_python_checks(proposal))
         own = tuple(replace(row, action=Action.NONE) for row in rows if row.id == draft.id)
-        report = report_on(command, proposal.decision, patches=own)
+        error = problems[0] if len(problems) == 1 else Several(problems) if problems else None
+        report = report_on(command, proposal.decision, patches=own, error=error)
     folder, files = draft.patch_set.folder, tuple(draft.files)
     return DraftReport(
-        report=replace(report, dry_run=naming.dry_run, wrote=not naming.dry_run),
+        report=replace(report, dry_run=naming.dry_run),
         id=draft.id,
         distribution=draft.patch_set.distribution,
         version=draft.variant.versions.removeprefix("=="),
@@ -294,5 +297,5 @@ def tell_draft(
         manifest=f"{folder}/patchset.toml",
         origin=draft.patch.provenance.origin,
         edits=edits,
-        written=files,
+        written=() if problems else files,
     )

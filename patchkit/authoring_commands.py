@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from patchkit.authoring_text import render_draft, render_work
 from patchkit.capture import CaptureOptions, capture
 from patchkit.console import Progress, echo, print_json, print_lines
 from patchkit.errors import ExitCode
+from patchkit.importation import LARGEST_BYTES, import_diff, read_submission, take_submission
 from patchkit.options import COMMON, LOCK_TIMEOUT, Output, split, with_options
 from patchkit.origins import Source
 from patchkit.patchset import Provenance
@@ -96,6 +98,24 @@ def capture_command(distribution: str, exclude: tuple[str, ...], lock_timeout: f
     return _tell_draft(made, output)
 
 
+@click.command("import")
+@click.argument("diff", metavar="DIFF")
+@click.option("--distribution", metavar="DIST", required=True, help="The installed distribution that it changes.")
+@EXCLUDE
+@with_options(NAMING)
+@with_options(COMMON)
+def import_command(diff: str, distribution: str, exclude: tuple[str, ...], **keys: Any) -> int:
+    """Make a patch of an upstream commit's DIFF (- is standard input), and try it on what is installed."""
+    options, output = split(keys)
+    if diff == "-":
+        submission = take_submission(sys.stdin.buffer.read(LARGEST_BYTES + 1), "standard input")
+    else:
+        submission = read_submission(diff)
+    with Progress(output):
+        made = import_diff(options, submission, distribution, _to_naming(keys), exclude)
+    return _tell_draft(made, output)
+
+
 # ---- options as values, reports as output ---------------------------------------------------------------------
 
 
@@ -135,4 +155,4 @@ def _tell_rest(report: Report, output: Output) -> int:
     return int(report.exit_code)
 
 
-COMMANDS = {command.name or "": command for command in (edit_command, commit_command, capture_command)}
+COMMANDS = {command.name or "": command for command in (edit_command, commit_command, capture_command, import_command)}

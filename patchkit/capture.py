@@ -21,7 +21,7 @@ from patchkit.drafts import (
     write_draft,
 )
 from patchkit.edits import Edits, find_edits
-from patchkit.errors import NoChange, raise_all
+from patchkit.errors import NoChange
 from patchkit.examination import Progress, no_progress
 from patchkit.fold import Tree
 from patchkit.model import Notice
@@ -63,8 +63,8 @@ def capture(
     """Make a patch of the files of a distribution that were edited in place, and take the edit under management.
 
     Afterwards the patch is applied, and `revert` gives what was there before the edit. Raises `NoChange` where nothing
-    differs, `Unpatchable` for what no diff can carry, `NoPristineBytes` where the shipped bytes are nowhere; then
-    nothing is written.
+    differs, `Unpatchable` for what no diff can carry, `NoPristineBytes` where the shipped bytes are nowhere. Other
+    things that stand in the way are in the report's error. Nothing is written then.
     """
     name = require_distribution(distribution)
     shelf = open_shelf(options)
@@ -78,10 +78,9 @@ def capture(
     draft = make_draft(shelf, material)
     wanted = _want(found.scene, id, found.below)
     proposal = try_draft(found.scene, draft, wanted)
-    raise_all(proposal.problems)
     made = tell_draft("capture", draft, proposal, name_edits(found.before, files, tuple(files)), naming)
     made = replace(made, left_out=found.edits.left_out)
-    if not naming.dry_run:
+    if not (naming.dry_run or proposal.problems):
         write_draft(draft)
         made = _take_over(options, draft, made, found, how, progress)
     notices = (*made.report.notices, *_mention(name, found.edits))

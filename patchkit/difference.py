@@ -86,7 +86,7 @@ def _refuse(path: str, before: Content | None, after: Content | None) -> Unpatch
 
 
 def _entry(path: str, before: Content | None, after: Content | None, *, headings: bool) -> bytes:
-    names = [_quote(f"{side}/{path}") for side in "ab"]
+    names = [quote_path(f"{side}/{path}") for side in "ab"]
     lines = [f"diff --git {names[0]} {names[1]}", *_modes(before, after)]
     old, new = (Text(content.data if content is not None else b"") for content in (before, after))
     hunks = _hunks(path, old, new, headings=headings)
@@ -118,7 +118,7 @@ def _tabbed(name: str) -> str:
     return f"{name}\t" if " " in name else name
 
 
-def _quote(name: str) -> str:
+def quote_path(name: str) -> str:
     """A path as git prints it under core.quotePath: in C's notation where it has bytes that need it."""
     data = name.encode("utf-8", "surrogateescape")
     quoted = "".join(_escaped(byte) for byte in data)

@@ -57,6 +57,14 @@ def read_pristine(scene: Scene, own: Ownership, paths: Iterable[str], source: So
     return {path: base.content for path, base in bases.items()}
 
 
+def peek_pristine(scene: Scene, own: Ownership, path: str) -> bytes | None:
+    """What is at ``path``, as shipped where that is at hand; None where there is no such file."""
+    [facts] = gather_facts(scene, {path: own.distribution.name}, {own.distribution.name: own}, ()).values()
+    [base] = _find({path: facts}).values()
+    content = facts.content if base.problem is not None else base.content
+    return None if content is None else content.data
+
+
 def _find_wheel(scene: Scene, own: Ownership, folders: Sequence[str]) -> str:
     """The wheel of what is installed, from ``folders`` or by the user's own configuration of pip or uv."""
     from patchkit.releases import find_wheel  # brings what speaks to an index with it
