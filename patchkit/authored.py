@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import Any
 
+from patchkit.errors import ExitCode
 from patchkit.fold import Tree
+from patchkit.lints import Finding
 from patchkit.patchset import PatchId
-from patchkit.report import Report, to_document
+from patchkit.report import SCHEMA, Report, to_document
 
 
 @unique
@@ -94,6 +96,29 @@ def to_draft_document(draft: DraftReport) -> dict[str, Any]:
         "left_out": [{"path": path, "reason": why} for path, why in draft.left_out.items()],
         "written": list(draft.written),
         "next": draft.next or None,
+    }
+
+
+def to_lint_document(found: Sequence[Finding], exit_code: ExitCode) -> dict[str, Any]:
+    """The JSON document of `lint`."""
+    return {
+        "schema": SCHEMA,
+        "command": "lint",
+        "ok": exit_code is ExitCode.DONE,
+        "exit_code": int(exit_code),
+        "findings": [
+            {
+                "code": finding.code,
+                "file": finding.file or None,
+                "line": finding.line or None,
+                "set": finding.id.set if finding.id is not None else None,
+                "patch": finding.id.patch if finding.id is not None else None,
+                "message": finding.message,
+                "hint": finding.hint or None,
+            }
+            for finding in found
+        ],
+        "warnings": [],
     }
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import click
 
 from patchkit import text
-from patchkit.authored import DraftReport, WorkReport, to_draft_document, to_work_document
+from patchkit.authored import DraftReport, WorkReport, to_draft_document, to_lint_document, to_work_document
 from patchkit.authoring import EditOptions, Naming, commit, edit
-from patchkit.authoring_text import render_draft, render_work
+from patchkit.authoring_text import render_draft, render_lint, render_work
 from patchkit.capture import CaptureOptions, capture
 from patchkit.console import Progress, echo, print_json, print_lines
 from patchkit.errors import ExitCode
 from patchkit.importation import LARGEST_BYTES, import_diff, read_submission, take_submission
+from patchkit.linting import lint
+from patchkit.lints import Lint
 from patchkit.options import COMMON, LOCK_TIMEOUT, Output, split, with_options
 from patchkit.origins import Source
 from patchkit.patchset import Provenance
@@ -116,6 +118,27 @@ def import_command(diff: str, distribution: str, exclude: tuple[str, ...], **key
     return _tell_draft(made, output)
 
 
+@click.command("lint")
+@click.argument("operands", metavar="[X]...", nargs=-1)
+@click.option(
+    "--ignore",
+    metavar="CODE",
+    multiple=True,
+    type=click.Choice([each.value for each in Lint]),
+    help="A kind of finding to pass over; repeatable.",
+)
+@with_options(COMMON)
+def lint_command(operands: tuple[str, ...], ignore: tuple[str, ...], **keys: Any) -> int:
+    """Look through manifests and diffs for what is wrong or doubtful, without any environment."""
+    options, output = split(keys)
+    report = lint(options, operands, [Lint(code) for code in ignore])
+    if output.json:
+        print_json(to_lint_document(report.findings, report.exit_code))
+    elif not output.quiet or report.findings:
+        print_lines(render_lint(report), output)
+    return int(report.exit_code)
+
+
 # ---- options as values, reports as output ---------------------------------------------------------------------
 
 
@@ -155,4 +178,5 @@ def _tell_rest(report: Report, output: Output) -> int:
     return int(report.exit_code)
 
 
-COMMANDS = {command.name or "": command for command in (edit_command, commit_command, capture_command, import_command)}
+_ALL = (edit_command, commit_command, capture_command, import_command, lint_command)
+COMMANDS = {command.name or "": command for command in _ALL}

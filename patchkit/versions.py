@@ -7,7 +7,7 @@ that leaves out the release candidate in use would lose a fix without a word.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 
@@ -87,6 +87,23 @@ def common_version(one: str, other: str) -> str | None:
         return None
     samples = chain(_samples(one), _samples(other))
     return next((sample for sample in samples if contains(one, sample) and contains(other, sample)), None)
+
+
+def prerelease_gaps(specifiers: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Where one range ends with ``<B`` and another begins at B, and none holds B's pre-releases: (the range, B).
+
+    By PEP 440 ``<B`` leaves out the pre-releases of B, and so does ``>=B``.
+    """
+    for text in specifiers:
+        for clause in _clauses(text):
+            bound = _bound(clause)
+            meets = clause.operator == "<" and not bound.is_prerelease
+            if meets and _holds(specifiers, str(bound)) and not _holds(specifiers, f"{bound.base_version}rc1"):
+                yield text, str(bound)
+
+
+def _holds(specifiers: Sequence[str], version: str) -> bool:
+    return any(contains(text, version) for text in specifiers)
 
 
 def _apart(below: str, above: str) -> bool:
