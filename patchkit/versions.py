@@ -178,10 +178,10 @@ def widened(text: str, version: str) -> str | None:
     The bound on the side of ``version`` gives way, the other one stays: ``>=1,<2`` and 2.1 make ``>=1,<=2.1``.
     """
     added = _public(Version(version))
-    bounds = _upper_bounds(text)
+    pieces = [bound for piece in text.split(",") if piece.strip() for bound in _open(piece.strip())]
+    bounds = _upper_bounds(",".join(pieces))
     above = bool(bounds) and all(bound <= added for bound, _ in bounds)
-    pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
-    kept = [bound for piece in pieces for bound in _open(piece) if bound[0] == "!" or (bound[0] == "<") != above]
+    kept = [piece for piece in pieces if piece[0] == "!" or (piece[0] == "<") != above]
     wider = ",".join([*kept, f"<={added}"] if above else [f">={added}", *kept])
     return wider if contains(wider, version) and not specifier_trouble(wider) else None
 
@@ -192,7 +192,7 @@ def _open(piece: str) -> Iterator[str]:
     bound = clause.version.removesuffix(".*")
     match clause.operator:
         case "==" if clause.version.endswith(".*"):
-            yield from (f">={bound}.dev0", f"<{next(iter(list(_next_releases(Version(bound)))[-1:]))}.dev0")
+            yield from (f">={bound}.dev0", f"<{list(_next_releases(Version(bound)))[-1]}.dev0")
         case "==" | "===":
             yield from (f">={Version(bound).public}", f"<={Version(bound).public}")
         case "~=":
