@@ -220,6 +220,8 @@ def commit(options: Options, folder: str, naming: Naming) -> DraftReport:
     id = choose_id(shelf, work.distribution, naming.set or work.set or None, patch, "")
     diff = make_diff(work.before, edited.files)
     material = Material(id, work.distribution, work.version, diff, naming.summary, naming.provenance, after=work.after)
+    if work.rebased and id == PatchId(work.set, work.patch):
+        material = replace(material, replaces=True)
     draft = make_draft(shelf, material)
     proposal, notices = _try_where_installed(options, shelf, work, draft)
     made = tell_draft("commit", draft, proposal, name_edits(work.before, edited.files, paths), naming)

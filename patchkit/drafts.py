@@ -14,6 +14,7 @@ from patchkit.installed import Content
 from patchkit.manifesttext import new_manifest, with_patch, with_variant
 from patchkit.outputs import write_folder, write_output
 from patchkit.patchset import Catalog, NotNeeded, Patch, PatchId, PatchSet, Provenance, Variant
+from patchkit.redraft import add_variant, open_redraft
 from patchkit.scene import Options, Scene, current_folder
 from patchkit.versions import normalised, variant_for
 from patchkit.wanted import Wanted, want_named
@@ -33,7 +34,10 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a new variant is made of: its diff, and what is to be said of it."""
+    """What a new variant is made of: its diff, and what is to be said of it.
+
+    ``replaces``: a variant whose range holds the version does not fit it, and gives it up.
+    """
 
     id: PatchId
     distribution: str
@@ -45,6 +49,7 @@ class Material:
     strip: int = 1
     directory: str = ""
     include: tuple[str, ...] = ()
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +138,12 @@ def make_draft(shelf: Shelf, material: Material) -> Draft:
     found = shelf.catalog.set(material.id.set)
     if found is None:
         return _new_set(shelf, material)
+    patch = next((each for each in found.patches if each.id == material.id), None)
+    if material.replaces and patch is not None:
+        redraft, variant = add_variant(open_redraft(shelf.catalog, found), patch.id, material.version, material.diff)
+        return Draft(patch.id, redraft.patch_set, variant, redraft.written, new=False)
     _require_fit(found, material)
     text = read_set_file(found.folder, MANIFEST).decode()
-    patch = next((each for each in found.patches if each.id == material.id), None)
     if patch is None:
         variant = _new_variant(material, found)
         manifest, wanted = with_patch(text, found, _new_patch(material, variant))

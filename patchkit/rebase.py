@@ -287,7 +287,7 @@ def _hand_over(bench: _Bench, draft: Redraft, patch: Patch, merged: TreeMerge, r
     name = f"{patch.id.set}-{patch.id.patch}-{bench.to}"
     folder = free_folder(os.path.join(current_folder(), HOME), name)
     folders = tuple(sorted(top_level_folders(bench.pristine(bench.target).rows)))
-    work = Work(bench.target.distribution, bench.to, kept, folders, patch.id.set, patch.id.patch)
+    work = Work(bench.target.distribution, bench.to, kept, folders, patch.id.set, patch.id.patch, rebased=True)
     bench.works.append((folder, work, files))
     following = shlex.join(["patchkit", "commit", os.path.relpath(folder)])
     return replace(row, step=Step.WORK_FOLDER, folder=folder, message=words, next=following)

@@ -32,7 +32,7 @@ class Work:
 
     ``before`` are the files that the diff will lead away from, by path; ``folders`` the top-level folders of the
     distribution, where new files may lie. ``set`` and ``patch`` are what the edit is for ("": not said yet), ``after``
-    the patches whose text is in ``before`` already.
+    the patches whose text is in ``before`` already. ``rebased``: it is that patch brought to a new version.
     """
 
     distribution: str
@@ -42,6 +42,7 @@ class Work:
     set: str = ""
     patch: str = ""
     after: tuple[PatchId, ...] = ()
+    rebased: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def write_work(folder: str, work: Work, files: Mapping[str, Content] | None = No
         "set": work.set or None,
         "patch": work.patch or None,
         "after": [str(id) for id in work.after],
+        "rebased": work.rebased,
         "files": {path: {"sha256": sha256(each.data), "mode": each.mode} for path, each in work.before.items()},
     }
     own = {_NOTES: Content(json.dumps(notes, indent=2).encode() + b"\n", 0o644)}
@@ -109,6 +111,7 @@ def _to_work(folder: str, notes: Any) -> Work:
         set=notes["set"] or "",
         patch=notes["patch"] or "",
         after=tuple(PatchId(*id.split("/")) for id in notes["after"]),
+        rebased=notes["rebased"] is True,
     )
 
 

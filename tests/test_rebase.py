@@ -221,6 +221,22 @@ def test_a_conflict_leaves_a_work_folder_and_commit_goes_on_from_there(shelf: Sh
     assert fares(shelf, "1.1") == "fits" and wheel.is_file()
 
 
+@pytest.mark.parametrize("versions", [">=1", "==1.1"])
+def test_commit_takes_the_version_out_of_the_range_that_did_not_fit_it(shelf: Shelf, versions: str) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    own = [{"versions": versions, "file": "middle.patch"}]
+    other = [{"versions": "==1.0", "file": "old.patch"}] if versions == "==1.1" else []
+    table = patch("middle", MIDDLE, variant=[*own, *other])
+    table["FILES"]["old.patch"] = MIDDLE
+    shelf.add("fix", table)
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", "--from", "1.0", exit_code=5))
+    (Path(row["folder"]) / MATHS).write_bytes(maths(two="222"))
+    shelf.run("commit", row["folder"], wheels=False).expect()
+    assert fares(shelf, "1.0") == fares(shelf, "1.1") == "fits"
+    assert (">=1,!=1.1", "middle.patch") in ranges(shelf) or ranges(shelf)[0] == ("==1.1", "middle.patch")
+
+
 def test_one_conflict_does_not_keep_the_others_back(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     shelf.release("1.1", {MATHS: maths(two="20")})
