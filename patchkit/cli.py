@@ -40,7 +40,7 @@ def _enter_release_commands() -> Mapping[str, click.Command]:
 # In the order in which help lists them.
 ROOMS: tuple[tuple[Callable[[], Mapping[str, click.Command]], str], ...] = (
     (_enter_patch_commands, "list show check apply revert verify status recover"),
-    (_enter_authoring_commands, "edit commit capture"),
+    (_enter_authoring_commands, "edit commit capture import lint"),
     (_enter_release_commands, "rebase coverage"),
 )
 NAMES = tuple(name for _, names in ROOMS for name in names.split())

@@ -76,7 +76,7 @@ PATCH = {
 PROBLEM = {"code": TEXT, "message": TEXT, "hint": PERHAPS}
 DOCUMENT = {
     "schema": {1},
-    "command": ({"check", "apply", "verify", "revert", "status", "recover", "list", "show"}, NULL),
+    "command": ({*NAMES}, NULL),
     "ok": bool,
     "exit_code": {0, 1, 2, 3, 4, 5, 6, 7, 8, 70, 130},
     "dry_run": bool,
