@@ -1,4 +1,4 @@
-"""The commands that look at releases which are not installed: coverage, rebase."""
+"""The commands that look at releases which are not installed: rebase, coverage."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ from patchkit.scene import Options
 from servers import LocalIndex, serving
 from shelves import MATHS, Shelf, maths
 from stages import make_diff, patch, put
+from test_docs import COMMANDS, JSON, key_paths, read_first_words
+from test_docs import _without_parents as without_parents
 from worlds import CHECKOUT, OUTER, Finished, find_wheel
 
 MIDDLE = make_diff({MATHS: maths()}, {MATHS: maths(two="22")})
@@ -81,6 +83,24 @@ def test_a_release_that_no_range_holds_is_no_failure_and_says_what_would_be(shel
         "1.4": "moved",
     }
     assert cells["1.4"]["moved"] == [{"path": MATHS, "to": "some_dist/other/maths.py"}]
+
+
+def test_every_key_of_the_document_is_documented(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {"some_dist/other/maths.py": maths()})
+    check = {"kind": "symbol", "module": "some_dist.maths", "symbol": "second", "has": ["22"]}
+    shelf.add("fix", patch("middle", MIDDLE, check=[check]))
+    document = shelf.json("coverage", "fix", exit_code=1)
+    for release in document["releases"]:
+        for cell in release["patches"]:
+            cell["files"], cell["checks"] = [], []  # as in `check`
+    shared = {"schema", "command", "ok", "exit_code", "warnings[]"}
+    assert without_parents(key_paths(document)) == shared | set(read_first_words(JSON["`coverage`"]))
+
+
+def test_the_words_in_the_table_of_results_are_those_of_the_program() -> None:
+    words = [word for word in read_first_words(COMMANDS["`coverage`"]) if not word.startswith("--")]
+    assert words == [fit.value for fit in Fit]
 
 
 def test_the_text_has_a_line_for_releases_that_are_alike_and_names_the_next_command(shelf: Shelf) -> None:

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import tomllib
 
+from patchkit.rebased import Rebase, Step
 from patchkit.versions import contains, widened
 from shelves import MATHS, Shelf, maths
 from stages import git_apply, make_diff, patch, put
+from test_docs import COMMANDS, JSON, key_paths, read_first_words
+from test_docs import _without_parents as without_parents
 from worlds import CHECKOUT, Finished, find_wheel, tree
 
 MIDDLE = make_diff({MATHS: maths()}, {MATHS: maths(two="22")})
@@ -301,6 +304,26 @@ def test_a_set_without_a_manifest_gets_a_file_for_the_new_version(shelf: Shelf) 
     assert (shelf.patches / "some-dist==1.1.patch").read_bytes() == MIDDLE
     document = shelf.json("coverage", "some-dist")
     assert {release["patches"][0]["result"] for release in document["releases"]} == {"fits"}
+
+
+def test_every_key_of_the_document_is_documented(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {"some_dist/sums.py": OTHER})
+    shelf.release("1.2", {MATHS: maths(two="20")})
+    check = {"kind": "symbol", "module": "some_dist.sums", "symbol": "second", "has": ["22"], "versions": ">=1.1"}
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0", check=[check]))
+    documents = [shelf.json("rebase", "fix", "--to", "1.1"), shelf.json("rebase", "fix", "--to", "1.2", exit_code=5)]
+    for document in documents:
+        only(document)["checks"] = []  # as in `check`
+    shared = {"schema", "command", "ok", "exit_code", "warnings[]"}
+    found = without_parents(path for document in documents for path in key_paths(document))
+    assert found == shared | set(read_first_words(JSON["`rebase`"]))
+
+
+def test_the_words_in_the_table_of_results_are_those_of_the_program() -> None:
+    words = {word for word in read_first_words(COMMANDS["`rebase`"]) if not word.startswith("--")}
+    assert words == {result.value for result in Rebase}
+    assert all(f"`{step.value}`" in JSON["`rebase`"] for step in Step)
 
 
 # ---- what else may be said ------------------------------------------------------------------------------------
