@@ -15,7 +15,7 @@ from patchkit.fits import Cell, Fit, Move, fit_of
 from patchkit.fold import FileOutcome
 from patchkit.installed import Environment
 from patchkit.model import EntryKind, FileDiff, PatchState
-from patchkit.moves import find_home
+from patchkit.homes import find_home
 from patchkit.patchset import Catalog, Patch, PatchId, PatchSet, SymbolCheck, Variant
 from patchkit.pristine import Pristine
 from patchkit.report import FileReport

@@ -16,7 +16,7 @@ from worlds import CHECKOUT
 LAYERS: tuple[tuple[str, str], ...] = (
     ("words", "__init__ errors installed patchset model applied"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
-    ("pure", "record bounds syntax symbols ledger journal archives moves alignment merge"),
+    ("pure", "record bounds syntax symbols ledger journal archives homes alignment merge"),
     ("decide", "fold wanted choices bases proof assess plan preview report fits treemerge rebased"),
     ("decide", "manifesttext noise mail difference upstream lints authored"),
     ("world", "catalog interpreter environment site state wheel checks"),
