@@ -19,7 +19,7 @@ from patchkit.patchset import PatchId
 from patchkit.places import Text
 
 CONTEXTS = (3, 5, 8, 12, 20, 40)
-"""Lines of context around a change: the first number with which every hunk stands at one place only."""
+"""Lines of context around a change: the first number with which every hunk has one place only, if any does."""
 
 _SNIFFED = 8000  # bytes in which git looks for a NUL before it calls a file binary
 _HEADING_BYTES = 80
@@ -65,8 +65,7 @@ def reproduces(diff: bytes, before: Tree, after: Tree) -> bool:
         return False
     base = {path: before.get(path) for path in (*layer.paths, *before)}
     folded = fold(base, [layer])
-    wanted = {path: after.get(path) for path in base}
-    if not folded.outcomes[_TRIAL].fits or changed_paths(folded.tree, wanted):
+    if not folded.outcomes[_TRIAL].fits or changed_paths(folded.tree, after):
         return False
     back = reverse(folded.tree, layer)
     return back is not None and not changed_paths(back, base)
@@ -145,17 +144,18 @@ class _Edit:
 
 
 def _hunks(path: str, old: Text, new: Text, *, headings: bool) -> list[bytes]:
+    python = path.endswith((".py", ".pyi"))
+    rule = None if not headings else _PYTHON_HEADING if python else _HEADING
     edits = _find_edits(old.lines, new.lines)
     groups = _group(edits, CONTEXTS[0])
     for context in CONTEXTS:
         wider = _group(edits, context)
-        if all(_is_single(old, group, context) for group in wider):
+        if all(_is_single(old, group, context, rule) for group in wider):
             groups = wider
             break
     else:
         context = CONTEXTS[0]
-    rule = _PYTHON_HEADING if path.endswith((".py", ".pyi")) else _HEADING
-    return [_hunk(old.lines, new.lines, group, context, rule if headings else None) for group in groups]
+    return [_hunk(old.lines, new.lines, group, context, rule) for group in groups]
 
 
 def _group(edits: Sequence[_Edit], context: int) -> list[list[_Edit]]:
@@ -173,11 +173,14 @@ def _span(group: Sequence[_Edit], context: int, count: int) -> tuple[int, int]:
     return max(group[0].old_begin - context, 0), min(group[-1].old_end + context, count)
 
 
-def _is_single(old: Text, group: Sequence[_Edit], context: int) -> bool:
-    """Whether the old side stands at one place only, or is so long that more context would not help."""
+def _is_single(old: Text, group: Sequence[_Edit], context: int, rule: re.Pattern[bytes] | None) -> bool:
+    """Whether the old side stands at one place only, by itself or under its heading; or is the whole file."""
     begin, end = _span(group, context, old.count)
-    side = b"".join(old.lines[begin:end])
-    return (begin, end) == (0, old.count) or len(old.places(side)) == 1
+    places = old.places(b"".join(old.lines[begin:end]))
+    if len(places) == 1 or (begin, end) == (0, old.count):
+        return True
+    heading = _heading(old.lines, begin, rule) if rule is not None else b""
+    return sum(old.stands_under(place, heading) for place in places) == 1
 
 
 def _hunk(

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from patchkit.errors import BadManifest, PatchkitError
 from patchkit.manifest import SCHEMA, read_manifest
@@ -119,9 +120,8 @@ def _split(text: str) -> list[str]:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
-    heads = list(_headers(lines))
-    ends = [begin for begin, _ in heads[1:]] + [len(lines)]
-    for (begin, key), end in zip(heads, ends, strict=True):
+    heads = [*_headers(lines), (len(lines), "")]
+    for (begin, key), (end, _) in pairwise(heads):
         yield _Block(key, begin, end)
 
 
