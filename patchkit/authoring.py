@@ -18,6 +18,7 @@ from patchkit.drafts import (
     Material,
     Shelf,
     choose_id,
+    find_clash,
     make_draft,
     open_shelf,
     require_distribution,
@@ -271,7 +272,7 @@ def _try_where_installed(
     proposal = read_steadily(
         lambda: open_workplace(options, shelf.catalog, work.distribution), lambda scene: try_draft(scene, draft)
     )
-    return proposal, ()
+    return proposal, () if proposal.problems else find_clash(proposal.decision.scene, draft)
 
 
 # ---- what is said ---------------------------------------------------------------------------------------------

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field, replace
 
 from patchkit.catalog import MANIFEST, find_folders, read_catalog, read_set_file
 from patchkit.change import DEFAULTS, Proposal, propose
-from patchkit.errors import NoPatchSets, UsageError, VariantExists
+from patchkit.decision import decide
+from patchkit.errors import NoPatchSets, PatchkitError, UsageError, VariantExists
 from patchkit.installed import Content
 from patchkit.manifesttext import new_manifest, with_patch, with_variant
+from patchkit.model import Notice
 from patchkit.outputs import write_folder, write_output
 from patchkit.patchset import Catalog, NotNeeded, Patch, PatchId, PatchSet, Provenance, Variant
 from patchkit.redraft import add_variant, open_redraft
 from patchkit.scene import Options, Scene, current_folder
 from patchkit.versions import normalised, variant_for
-from patchkit.wanted import Wanted, want_named
+from patchkit.wanted import Wanted, want_apply, want_named
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _UNFIT = re.compile(r"[^a-z0-9]+")
@@ -239,6 +241,19 @@ def try_draft(scene: Scene, draft: Draft, wanted: Wanted | None = None) -> Propo
     drafted = with_draft(scene, draft)
     alone = wanted or want_named(drafted.catalog, drafted.ledger, [str(draft.id)], "check")
     return propose(drafted, alone, DEFAULTS)
+
+
+def find_clash(scene: Scene, draft: Draft) -> tuple[Notice, ...]:
+    """A warning where the draft fits alone and not together with what is declared and applied: `apply` would refuse."""
+    drafted = with_draft(scene, draft)
+    try:
+        verdict = decide(drafted, want_apply(drafted.catalog, drafted.ledger)).verdicts.get(draft.id)
+    except PatchkitError:
+        return ()  # something else is wrong with the patch sets, and whoever applies them is told
+    if verdict is None or verdict.fits or verdict.problem is None:
+        return ()
+    words = f"a bare `patchkit apply` will refuse: {verdict.problem.message}"
+    return (Notice("clash", f"{words}; apply the other patch first, then `patchkit edit --on-top`"),)
 
 
 def write_draft(draft: Draft) -> None:

@@ -14,6 +14,7 @@ from patchkit.drafts import (
     Material,
     Shelf,
     choose_id,
+    find_clash,
     make_draft,
     open_shelf,
     require_distribution,
@@ -100,10 +101,11 @@ def import_diff(
         return made
     if proposal.decision.verdicts[id].state is PatchState.UPSTREAMED:
         return replace(made, versions=None, file=None, manifest=None, written=())
+    notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_origin(made))
     if not naming.dry_run:
         write_draft(draft)
         made = replace(made, next=f"patchkit apply {id}")
-    return made if provenance.origin else _mention_origin(made)
+    return replace(made, report=replace(made.report, notices=notices))
 
 
 def _place(scene: Scene, name: str, submission: Submission, exclude: Sequence[str]) -> _Found:
@@ -181,7 +183,6 @@ def _edits_of(diff: FileDiff) -> dict[str, Edit]:
             return {old: Edit.DELETED, new: Edit.CREATED}
 
 
-def _mention_origin(made: DraftReport) -> DraftReport:
+def _mention_origin(made: DraftReport) -> tuple[Notice, ...]:
     words = f"nothing says where {made.id} comes from: give --origin, or write `origin` into {made.manifest}"
-    report = replace(made.report, notices=(*made.report.notices, Notice("no-origin", words)))
-    return replace(made, report=report)
+    return () if made.origin else (Notice("no-origin", words),)
