@@ -61,7 +61,7 @@ def lint_manifest(patch_set: PatchSet, manifest: str) -> Iterator[Finding]:
 def _lint_checks(patch: Patch, manifest: str) -> Iterator[Finding]:
     hint = "write [[patch.check]]: a check says what must be true once it is applied"
     if patch.variants and not patch.checks:
-        words = "it has no check, so nothing notices when it applies and does not help any more"
+        words = "it has no check: nothing notices when it applies and no longer helps"
         yield _find(Lint.NO_CHECK, manifest, words, patch, hint)
         return
     for variant in patch.variants:
