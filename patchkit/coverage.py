@@ -8,9 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from patchkit.archives import Release
-from patchkit.errors import NoRelease, PatchkitError, UsageError, raise_all
+from patchkit.errors import NoRelease, PatchkitError, UsageError, WrongWheel, raise_all
 from patchkit.examination import Progress, no_progress
 from patchkit.fits import Cell, Column, Coverage, Fit
+from patchkit.model import Notice
 from patchkit.patchset import Catalog, Patch
 from patchkit.pristine import open_pristine
 from patchkit.releases import ReleaseSource, list_releases
@@ -45,7 +46,13 @@ def cover(
         table = _Table(index, catalog, patches, paths)
         columns = tuple(table.columns(releases, progress))
         ids = tuple(patch.id for patch in patches)
-        return Coverage(patch_set.name, patch_set.distribution, ids, columns, index.received)
+        return Coverage(patch_set.name, patch_set.distribution, ids, columns, index.received, _warn(columns))
+
+
+def _warn(columns: Sequence[Column]) -> tuple[Notice, ...]:
+    """A warning for each wheel that is there and could not be read."""
+    broken = [column.cells[0] for column in columns if column.wheel is not None and not column.read]
+    return tuple(Notice("unreadable-wheel", cell.message) for cell in broken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +83,12 @@ class _Table:
             cells = tuple(Cell(patch.id, Fit.NO_WHEEL, message=words) for patch in self.patches)
             return Column(release.version, None, release.yanked, cells)
         wheel = release.wheels[0]
-        with open_pristine(self.index, wheel, release.distribution) as pristine:
-            scene = open_release(pristine, self.catalog, self.paths)
-            cells = tuple(try_patch(scene, pristine, patch) for patch in self.patches)
+        try:
+            with open_pristine(self.index, wheel, release.distribution) as pristine:
+                scene = open_release(pristine, self.catalog, self.paths)
+                cells = tuple(try_patch(scene, pristine, patch) for patch in self.patches)
+        except WrongWheel as error:  # one damaged file of many years is no reason to say nothing
+            cells = tuple(Cell(patch.id, Fit.NO_WHEEL, message=error.message) for patch in self.patches)
         return Column(release.version, wheel.file, release.yanked, cells)
 
 

@@ -72,6 +72,11 @@ class Column:
     yanked: bool
     cells: tuple[Cell, ...]
 
+    @property
+    def read(self) -> bool:
+        """Whether anything is known of what the release ships."""
+        return not all(cell.result is Fit.NO_WHEEL for cell in self.cells)
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:

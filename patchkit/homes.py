@@ -1,8 +1,8 @@
 """Where the text that a diff changes went, when a new version has it in another file.
 
-A file counts as the new home when the diff's hunks fit there, or when it defines all the names that the hunks are
-about and that their old file defines no more. Names come from section headings, from ``def`` and ``class`` lines in the
-hunks, and from whoever asks.
+A file counts as the new home when the diff's hunks fit there or are there already, or when it defines all the names
+that the hunks are about and that their old file defines no more. Names come from section headings, from ``def`` and
+``class`` lines in the hunks, and from whoever asks.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 
-from patchkit.hunks import apply_hunks
-from patchkit.model import FileDiff
+from patchkit.hunks import apply_hunks, find_upstream
+from patchkit.model import FileDiff, HunkResult
 from patchkit.symbols import module_paths
 from patchkit.syntax import PARSE_ERRORS, parse
 
@@ -40,7 +39,7 @@ def find_home(diff: FileDiff, names: Iterable[str], paths: Collection[str], read
         data = read(path)
         if data is None:
             continue
-        if diff.hunks and apply_hunks(data, diff).data is not None:
+        if diff.hunks and (apply_hunks(data, diff).data is not None or _is_there(data, diff)):
             return path
         if gone and path.endswith(".py") and gone <= defined_names(data):
             fallback.append(path)
@@ -48,9 +47,8 @@ def find_home(diff: FileDiff, names: Iterable[str], paths: Collection[str], read
     return next(iter(certain), fallback[0] if len(fallback) == 1 else None)
 
 
-def moved_diff(diff: FileDiff, home: str) -> FileDiff:
-    """The entry as it would be for the file ``home``."""
-    return replace(diff, old=home, new=home)
+def _is_there(data: bytes, diff: FileDiff) -> bool:
+    return all(outcome.result is HunkResult.UPSTREAM for outcome in find_upstream(data, diff))
 
 
 def find_names(diff: FileDiff, names: Iterable[str] = ()) -> frozenset[str]:

@@ -72,11 +72,10 @@ def rebase(
         target = pick_release(releases, patch_set.distribution, to)
         pick_wheel(target)
         paths = find_paths(catalog, patches)
-        bench = _Bench(index, stack, releases, target, paths, how)
+        bench = _Bench(index, stack, releases, target, paths, how, progress)
         draft = open_redraft(catalog, patch_set)
         rows: list[RebasedPatch] = []
-        for number, id in enumerate(order_fold(places)):
-            progress("rebasing", number, len(places))
+        for id in order_fold(places):
             row, draft = _rebase(bench, draft, id)
             rows.append(row)
     written = draft.written
@@ -101,6 +100,7 @@ class _Bench:
     target: Release
     paths: Sequence[str]
     how: RebaseOptions
+    progress: Progress
     opened: dict[str, Pristine] = field(default_factory=dict)
     works: list[tuple[str, Work, Mapping[str, Content]]] = field(default_factory=list)
 
@@ -113,6 +113,7 @@ class _Bench:
             wheel = pick_wheel(release)
             opened = self.stack.enter_context(open_pristine(self.index, wheel, release.distribution))
             self.opened[release.version] = opened
+            self.progress("reading releases", len(self.opened), len(self.releases))
         return self.opened[release.version]
 
     def scene(self, release: Release, draft: Redraft, patch: Patch) -> Scene:

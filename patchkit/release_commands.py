@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from patchkit.console import Progress, print_json, print_lines
+from patchkit import text
+from patchkit.console import Progress, echo, print_json, print_lines
 from patchkit.coverage import cover
 from patchkit.errors import ExitCode
 from patchkit.fits import to_coverage
@@ -15,6 +16,7 @@ from patchkit.rebase import RebaseOptions, rebase
 from patchkit.rebased import to_rebased
 from patchkit.release_text import render_coverage, render_markdown, render_rebased
 from patchkit.releases import ReleaseSource
+from patchkit.report import Report
 
 SOURCE = (
     click.option(
@@ -51,6 +53,9 @@ def coverage_command(operand: str, versions: str, form: str, **keys: Any) -> int
         print_lines(render_markdown(coverage), output)
     elif not output.quiet or coverage.exit_code is not ExitCode.DONE:
         print_lines(render_coverage(coverage, verbose=output.verbose, again=output.again), output)
+    warnings = text.render_notices(Report("coverage", notices=coverage.notices))
+    for line in () if output.json else warnings:
+        echo(line, err=True, color=output.color)
     return int(coverage.exit_code)
 
 

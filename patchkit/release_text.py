@@ -29,7 +29,7 @@ _WOULD = {
     Fit.OFFSET: "would fit with offset",
     Fit.CONFLICT: "would conflict",
     Fit.UPSTREAMED: "would be upstreamed",
-    Fit.MOVED: "has moved",
+    Fit.MOVED: "does not fit",
 }
 _GOOD = (Fit.FITS, Fit.OFFSET, Fit.UPSTREAMED, Fit.NOT_NEEDED)
 _COLOURS = {

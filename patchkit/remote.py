@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, cast
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 60.0
 CHUNK_BYTES = 64 << 10
+PAUSES_SECONDS = (0.25, 1.0)
+"""Between attempts to read a part: a table over years of releases is not to fail for one hiccup."""
 
 
 class NoRanges(Exception):
@@ -147,8 +150,15 @@ class Index:
         """Bytes ``begin`` up to before ``end`` of a wheel; a negative ``begin`` counts from the end.
 
         Answers where they begin, the bytes, and the size of the whole. Raises `NoRanges` where the server does not do
-        that, without reading what it sends instead, and `IndexUnreachable`.
+        that, without reading what it sends instead, and `IndexUnreachable` where it does not answer a few times.
         """
+        for pause in PAUSES_SECONDS:
+            with suppress(IndexUnreachable):
+                return self._read_range(wheel, begin, end)
+            time.sleep(pause)
+        return self._read_range(wheel, begin, end)
+
+    def _read_range(self, wheel: Archive, begin: int, end: int | None) -> tuple[int, bytes, int]:
         wanted = f"bytes={begin}" if begin < 0 else f"bytes={begin}-{'' if end is None else end - 1}"
         with (
             _explaining(wheel.file),

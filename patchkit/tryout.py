@@ -13,9 +13,9 @@ from patchkit.errors import PatchkitError, raise_all
 from patchkit.examination import prove
 from patchkit.fits import Cell, Fit, Move, fit_of
 from patchkit.fold import FileOutcome
+from patchkit.homes import find_home
 from patchkit.installed import Environment
 from patchkit.model import EntryKind, FileDiff, PatchState
-from patchkit.homes import find_home
 from patchkit.patchset import Catalog, Patch, PatchId, PatchSet, SymbolCheck, Variant
 from patchkit.pristine import Pristine
 from patchkit.report import FileReport

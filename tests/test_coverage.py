@@ -176,11 +176,21 @@ def test_a_check_that_fails_with_the_patch_is_told_and_is_a_failure(shelf: Shelf
     assert "fits, check fails" in shelf.run("coverage", "fix").out
 
 
-def test_a_broken_diff_and_a_broken_wheel_are_errors(shelf: Shelf) -> None:
+def test_a_wheel_that_cannot_be_read_is_a_warning_and_the_others_are_read(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     put(shelf.wheels / "some_dist-1.1-py3-none-any.whl", b"no zip file")
     shelf.add("fix", patch("middle", MIDDLE))
-    assert shelf.json("coverage", "fix", exit_code=4)["error"]["code"] == "wrong-wheel"
+    document = shelf.json("coverage", "fix")
+    assert [release["patches"][0]["result"] for release in document["releases"]] == ["fits", "no-wheel"]
+    [warning] = document["warnings"]
+    assert warning["code"] == "unreadable-wheel" and "some_dist-1.1-py3-none-any.whl" in warning["message"]
+    said = shelf.run("coverage", "fix").expect()
+    assert "warning: some_dist-1.1" in said.err and "no wheel" in said.out
+
+
+def test_a_broken_diff_is_an_error(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.add("fix", patch("middle", MIDDLE))
     put(shelf.patches / "fix" / "middle.patch", b"no diff")
     assert shelf.json("coverage", "fix", exit_code=3)["error"]["code"] == "empty-diff"
 
@@ -195,6 +205,17 @@ def test_a_release_where_the_target_belongs_to_nobody_is_a_conflict(shelf: Shelf
 
 
 # ---- what is fetched ------------------------------------------------------------------------------------------
+
+
+def test_a_yanked_release_is_in_the_table_and_marked(shelf: Shelf, local_index: LocalIndex) -> None:
+    for version in ("1.0", "1.1"):
+        shelf.release(version, {MATHS: maths()})
+    local_index.yanked = frozenset({"some_dist-1.1-py3-none-any.whl"})
+    shelf.add("fix", patch("middle", MIDDLE))
+    document = shelf.json("coverage", "fix", wheels=False)
+    assert [release["yanked"] for release in document["releases"]] == [False, True]
+    assert "1.1 (yanked)" in shelf.run("coverage", "fix", "--verbose", wheels=False).out
+    assert "| 1.1 (yanked) | fits |" in shelf.run("coverage", "fix", "--format", "markdown", wheels=False).out
 
 
 @pytest.fixture

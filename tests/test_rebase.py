@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomllib
 
+from patchkit.manifest import read_manifest
+from patchkit.patchset import Patch
 from patchkit.rebased import Rebase, Step
 from patchkit.versions import contains, widened
 from shelves import MATHS, Shelf, maths
@@ -36,13 +37,15 @@ def only(document: Any) -> Any:
     return row
 
 
-def manifest(shelf: Shelf) -> Any:
-    return tomllib.loads((shelf.patches / "fix" / "patchset.toml").read_text("utf-8"))
+def manifest(shelf: Shelf) -> tuple[Patch, ...]:
+    """The patches in the manifest of the set ``fix``."""
+    folder = shelf.patches / "fix"
+    return read_manifest((folder / "patchset.toml").read_bytes(), folder=str(folder), file="patchset.toml").patches
 
 
 def ranges(shelf: Shelf) -> list[tuple[str, str]]:
-    [table] = manifest(shelf)["patch"]
-    return [(variant["versions"], variant["file"]) for variant in table["variant"]]
+    [found] = manifest(shelf)
+    return [(variant.versions, variant.file) for variant in found.variants]
 
 
 def fares(shelf: Shelf, version: str) -> str:
@@ -247,7 +250,7 @@ def test_one_conflict_does_not_keep_the_others_back(shelf: Shelf) -> None:
     shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"), patch("one", first, versions="==1.0"))
     document = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)
     assert [(row["patch"], row["result"]) for row in document["patches"]] == [("middle", "conflict"), ("one", "clean")]
-    assert [table["variant"][0]["versions"] for table in manifest(shelf)["patch"]] == ["==1.0", ">=1.0,<=1.1"]
+    assert [each.variants[0].versions for each in manifest(shelf)] == ["==1.0", ">=1.0,<=1.1"]
 
 
 def test_a_file_that_moved_is_followed_and_it_is_said(shelf: Shelf) -> None:

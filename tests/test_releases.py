@@ -281,6 +281,18 @@ def test_without_range_requests_the_wheel_is_fetched_once_as_a_whole(
     assert (tmp_path / "cache" / "wheels").is_dir()
 
 
+def test_a_server_that_fails_once_is_asked_again(
+    wheels: Path, serve: Callable[..., LocalIndex], tmp_path: Path
+) -> None:
+    for name in ("some_dist-1.0-py3-none-any.whl", "some_dist-1.1-py3-none-any.whl"):
+        (wheels / name).unlink()
+    local = serve(wheels, failures=1)
+    assert read_two_files(local, tmp_path / "cache")[MOD] == b"".join(LINES)
+    local.failures = 99
+    with pytest.raises(IndexUnreachable, match="the server answers 503"):
+        read_two_files(local, tmp_path / "other")
+
+
 def test_a_file_that_is_not_as_record_says_is_refused(tmp_path: Path, serve: Callable[..., LocalIndex]) -> None:
     wheel = sample_wheel(tmp_path / "wheels")
     data = wheel.read_bytes()
