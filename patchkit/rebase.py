@@ -16,13 +16,15 @@ from packaging.version import Version
 
 from patchkit.archives import Release, pick_release, pick_wheel
 from patchkit.authoring import HOME
+from patchkit.catalog import bundled_folder
 from patchkit.decision import Decision, decide
 from patchkit.difference import changed_paths, make_diff
-from patchkit.errors import NoRelease
+from patchkit.errors import IndexUnreachable, NoRelease, PatchkitError, UsageError, WrongWheel
 from patchkit.examination import Progress, no_progress
 from patchkit.fits import Cell, Fit
 from patchkit.fold import Tree
 from patchkit.installed import Content
+from patchkit.model import PatchState
 from patchkit.outputs import write_output
 from patchkit.patchset import NotNeeded, Patch, PatchId, PatchSet, Variant
 from patchkit.pristine import Pristine, open_pristine
@@ -32,7 +34,7 @@ from patchkit.redraft import Redraft, add_variant, may_widen, open_redraft, repe
 from patchkit.releases import ReleaseSource, list_releases
 from patchkit.remote import Index, open_index
 from patchkit.scene import CatalogNeed, Options, Scene, current_folder, open_catalog
-from patchkit.treemerge import FileMerge, Reader, Sides, TreeMerge, merge_trees
+from patchkit.treemerge import FileMerge, Sides, TreeMerge, merge_trees
 from patchkit.tryout import (
     choose_patches,
     decide_alone,
@@ -66,6 +68,7 @@ def rebase(
     """
     catalog, _ = open_catalog(options, CatalogNeed.REQUIRED)
     patch_set, patches = choose_patches(catalog, operand)
+    _refuse_bundled(options, patch_set)
     places = {patch.id: (patch.place, patch.after) for patch in patches}
     with open_index(how.source.cache or None) as index, ExitStack() as stack:
         releases = list_releases(patch_set.distribution, how.source.folders, index)
@@ -85,6 +88,13 @@ def rebase(
             write_output(path, data)
     ordered = tuple(sorted(rows, key=lambda row: places[row.id][0]))
     return Rebased(patch_set.name, patch_set.distribution, target.version, ordered, tuple(written), how.dry_run)
+
+
+def _refuse_bundled(options: Options, patch_set: PatchSet) -> None:
+    """The sets that come with patchkit are no place to write to: the next installation replaces them."""
+    if options.bundled and os.path.dirname(patch_set.folder) == bundled_folder():
+        words = f"{patch_set.name} comes with patchkit, and what is written there is lost with the next installation"
+        raise UsageError(words, hint=f"copy it first: cp -r {shlex.quote(patch_set.folder)} patches/")
 
 
 # ---- the releases at hand -------------------------------------------------------------------------------------
@@ -211,7 +221,11 @@ def _first_misfit(bench: _Bench, draft: Redraft, patch: Patch, variant: Variant,
             continue
         if not release.wheels:
             return f"{release.version} lies between, and is a source distribution only"
-        if not _fits(bench.fare(release, draft, _only(patch, variant, release.version))):
+        try:
+            fits = _fits(bench.fare(release, draft, _only(patch, variant, release.version)))
+        except WrongWheel as error:
+            return f"{release.version} lies between, and cannot be tried: {error.message}"
+        if not fits:
             return f"it does not fit {release.version}, which lies between"
     return ""
 
@@ -224,13 +238,15 @@ def _merge(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None) ->
     assert decision.stacked is not None
     result = decision.stacked.result
     diffs = next(layer.diffs for layer in decision.layers if layer.id == patch.id)
+    below, absent = _fold_below(bench, draft, patch)
+    target = bench.pristine(bench.target)
     merged = merge_trees(
         diffs,
         Sides(
             base=result.below(patch.id),
             ours=result.tree,
-            theirs=_theirs(bench, draft, patch),
-            guide=lambda diff: find_home_of(diff, patch, bench.pristine(bench.target)),
+            theirs=lambda path: below[path] if path in below else target.read(path),
+            guide=lambda diff: find_home_of(diff, patch, target),
             ours_name=str(patch.id),
             theirs_name=f"{bench.target.distribution} {bench.to}",
         ),
@@ -247,10 +263,10 @@ def _merge(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None) ->
     if not _fits(cell):
         words = f"the merged diff was not written, for it would be refused: {cell.message}"
         return replace(row, step=Step.NONE, variant=None, versions="", message=words), draft
-    parts = merged.kept + merged.there
-    words = f"{merged.there} of {parts} changes are upstream" if merged.there else ""
-    result_word = Rebase.PARTLY_UPSTREAMED if merged.there else Rebase.CLEAN
-    return replace(row, result=result_word, message=words), changed
+    notes = [f"{merged.there} of {merged.kept + merged.there} changes are upstream"] if merged.there else []
+    notes += [f"made without {', '.join(absent)}, which has no diff here that fits"] if absent else []
+    word = Rebase.PARTLY_UPSTREAMED if merged.there else Rebase.CLEAN
+    return replace(row, result=word, message="; ".join(notes)), changed
 
 
 def _find_base(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> tuple[Release, Decision]:
@@ -258,24 +274,38 @@ def _find_base(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None
     for release in bench.near():
         variant = variant_for(patch, release.version)
         if isinstance(variant, Variant) and (rule is None or variant == rule or bench.how.base):
-            scene = bench.scene(release, draft, replace(patch, markers=(), constraints=(), shadowed_by=()))
-            decision = decide_alone(scene, scene.catalog.patches[patch.id])
-            if decision.verdicts[patch.id].fits:
+            decision = _decide_on(bench, draft, patch, release)
+            if decision is not None and decision.verdicts[patch.id].fits:
                 return release, decision
     which = f"release {bench.how.base}" if bench.how.base else "release"
     words = f"{patch.id}: there is no {which} of {bench.target.distribution} with a wheel that its diff fits"
     raise NoRelease(words, hint="a merge needs one: name a folder that has its wheel with --find-links DIR")
 
 
-def _theirs(bench: _Bench, draft: Redraft, patch: Patch) -> Reader:
-    """What the new version ships, with the patches that ``patch`` comes after."""
+def _decide_on(bench: _Bench, draft: Redraft, patch: Patch, release: Release) -> Decision | None:
+    """The decision on an old release; None where nothing can be said of it, for a wheel is damaged, say."""
+    try:
+        scene = bench.scene(release, draft, replace(patch, markers=(), constraints=(), shadowed_by=()))
+        return decide_alone(scene, scene.catalog.patches[patch.id])
+    except PatchkitError as error:
+        if isinstance(error, IndexUnreachable):
+            raise
+        return None
+
+
+def _fold_below(bench: _Bench, draft: Redraft, patch: Patch) -> tuple[Tree, list[str]]:
+    """The new version's files with the patches that ``patch`` comes after, and those of them that are not in there."""
     scene = bench.scene(bench.target, draft, patch)
-    below = [str(id) for id in stack_of(scene.catalog, patch) if id != patch.id]
-    tree: Tree = {}
-    if below:
-        decision = decide(scene, want_named(scene.catalog, scene.ledger, below, "rebase"))
-        tree = decision.stacked.result.tree if decision.stacked is not None else {}
-    return lambda path: tree[path] if path in tree else bench.pristine(bench.target).read(path)
+    below = [id for id in stack_of(scene.catalog, patch) if id != patch.id]
+    if not below:
+        return {}, []
+    decision = decide(scene, want_named(scene.catalog, scene.ledger, [*map(str, below)], "rebase"))
+    fitting = {id for id, verdict in decision.verdicts.items() if verdict.fits}
+    tree = decision.stacked.result.tree if decision.stacked is not None else {}
+    unneeded = (PatchState.NOT_NEEDED, PatchState.UPSTREAMED)
+    settled = {id for id, choice in decision.choices.items() if choice.state in unneeded}
+    settled |= {id for id, verdict in decision.verdicts.items() if verdict.state in unneeded}
+    return tree, [str(id) for id in below if id not in fitting | settled]
 
 
 def _hand_over(bench: _Bench, draft: Redraft, patch: Patch, merged: TreeMerge, row: RebasedPatch) -> RebasedPatch:

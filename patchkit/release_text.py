@@ -113,7 +113,8 @@ def _summarise(coverage: Coverage) -> str:
     counts = Counter(_word(cell) for column in coverage.columns for cell in column.cells)
     words = ", ".join(f"{count} {word}" for word, count in counts.most_common())
     received = f"; {coverage.received / 1e6:.1f} MB fetched" if coverage.received else ""
-    return f"{len(coverage.columns)} releases of {coverage.distribution}: {words}{received}"
+    number = len(coverage.columns)
+    return f"{number} release{'s' if number > 1 else ''} of {coverage.distribution}: {words}{received}"
 
 
 def _next_command(coverage: Coverage) -> str:

@@ -285,6 +285,30 @@ def test_patches_on_top_of_each_other_are_brought_along_together(shelf: Shelf) -
     assert [cell["result"] for cell in said["releases"][0]["patches"]] == ["fits", "fits"]
 
 
+def test_what_a_patch_on_top_was_made_without_is_said(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER.replace(b"return 1", b"return 10")})
+    first = make_diff({MATHS: maths()}, {MATHS: maths(one="11")})
+    above = make_diff({MATHS: maths(one="11")}, {MATHS: maths(one="11", two="22")})
+    shelf.add("fix", patch("below", first, versions="==1.0"), patch("above", above, versions="==1.0", after=["below"]))
+    document = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)
+    below, top = document["patches"]
+    assert (below["result"], top["result"]) == ("conflict", "clean")
+    assert "made without fix/below" in top["message"]
+
+
+def test_a_damaged_wheel_between_is_passed_over(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    put(shelf.wheels / "some_dist-1.1-py3-none-any.whl", b"no zip file")
+    shelf.release("1.2", {MATHS: OTHER})
+    shelf.release("1.3", {MATHS: maths()})
+    shelf.add("fix", patch("middle", MIDDLE, versions="<=1.1"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.2"))
+    assert (row["result"], row["base"]) == ("clean", "1.0")
+    row = only(shelf.json("rebase", "fix", "--to", "1.3"))
+    assert (row["result"], row["step"]) == ("clean", "added") and "does not fit 1.2" not in row["message"]
+
+
 def test_created_files_and_new_modes_go_along(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     shelf.release("1.1", {MATHS: OTHER})
@@ -400,6 +424,13 @@ def test_what_cannot_be_done_changes_nothing(shelf: Shelf, words: tuple[str, ...
     error = shelf.json("rebase", *words, exit_code=exit_code)["error"]
     assert error["code"] == code and error["hint"]
     assert tree(shelf.patches) == before and not (shelf.folder / "patchkit-edit").exists()
+
+
+def test_the_sets_that_come_with_patchkit_are_not_written_to(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.add("fix", patch("middle", MIDDLE))
+    error = shelf.json("rebase", "flashinfer-dynamo", "--to", "0.7.4", "--bundled", exit_code=2)["error"]
+    assert "comes with patchkit" in error["message"] and "cp -r" in error["hint"]
 
 
 def test_without_a_release_to_merge_from_there_is_a_hint(shelf: Shelf) -> None:
