@@ -18,6 +18,7 @@ from patchkit.errors import NotWritable, PatchkitError, RolledBack, UsageError
 from patchkit.installed import Content
 
 DISK = Disk()
+PRIVATE = 0o700
 NOT_OURS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 
 
@@ -78,7 +79,9 @@ def write_folder(path: str, files: Mapping[str, Content], *, disk: Disk = DISK) 
 def keep_copy(path: str, chunks: Iterable[bytes], mode: int = 0o644, *, disk: Disk = DISK) -> None:
     """Make ``path`` a file of ``chunks`` in a cache, and the folders above it; where ``chunks`` raises, nothing of it.
 
-    Nothing is synced: what is lost can be fetched again. Raises `NotWritable` and `RolledBack`.
+    Nothing is synced: what is lost can be fetched again. Threads may call it at the same time, so the umask, which they
+    share, is not asked: new folders are their user's alone (XDG Base Directory Specification). Raises `NotWritable`
+    and `RolledBack`.
     """
     folder, name = os.path.split(path)
     staged = os.path.join(folder, f".{name[:200]}.{os.getpid()}.{get_ident()}.tmp")
@@ -102,7 +105,7 @@ def _make_all(disk: Disk, folder: str) -> None:
     if folder and disk.look(folder, follow=True) is None:
         _make_all(disk, os.path.dirname(folder))
         with suppress(FileExistsError):
-            disk.mkdir(folder, 0o777 & ~disk.umask(), None)
+            disk.mkdir(folder, PRIVATE, None)
 
 
 def _make(disk: Disk, folder: str, made: list[str]) -> None:
