@@ -21,7 +21,7 @@ from patchkit.drafts import (
     write_draft,
 )
 from patchkit.edits import Edits, find_edits
-from patchkit.errors import NoChange
+from patchkit.errors import NoChange, PatchkitError
 from patchkit.examination import Progress, no_progress
 from patchkit.fold import Tree
 from patchkit.model import Notice
@@ -116,13 +116,16 @@ def _take_over(
     how: CaptureOptions,
     progress: Progress,
 ) -> DraftReport:
-    report = change(
-        "capture",
-        lambda: open_workplace(options, open_shelf(options).catalog, made.distribution),
-        lambda scene: _want(scene, draft.id, found.below),
-        replace(DEFAULTS, wheels=how.source.wheels, lock_timeout=how.lock_timeout),
-        progress,
-    )
+    try:
+        report = change(
+            "capture",
+            lambda: open_workplace(options, open_shelf(options).catalog, made.distribution),
+            lambda scene: _want(scene, draft.id, found.below),
+            replace(DEFAULTS, wheels=how.source.wheels, lock_timeout=how.lock_timeout),
+            progress,
+        )
+    except PatchkitError as error:
+        report = replace(made.report, error=error)
     notices = report.notices
     if report.error is not None:
         words = f"{draft.id} is written, and not under management yet: mend the error, then `patchkit apply {draft.id}`"

@@ -14,7 +14,23 @@ import pytest
 import worlds
 from patchkit.manifest import read_manifest
 from patchkit.patchset import PatchId, PatchSet
-from stages import BLOCKS, DATA, LINES, MOD, SHIPPED, TOOL, Stage, edit, make_stage, patch, put, sample_wheel, with_line
+from rivals import held
+from stages import (
+    BLOCKS,
+    DATA,
+    LINES,
+    MOD,
+    SHIPPED,
+    TOOL,
+    Stage,
+    edit,
+    make_diff,
+    make_stage,
+    patch,
+    put,
+    sample_wheel,
+    with_line,
+)
 from test_docs import JSON, key_paths, read_first_words
 from worlds import Finished, RunPatchkit, UvInstall, Venv, tree, without_bytecode
 
@@ -419,6 +435,29 @@ def test_an_edit_on_top_of_applied_patches_is_a_patch_of_its_own_and_needs_no_wh
     assert stage.read() == patched
     stage.run("revert", "--all").expect()
     assert stage.read() == SHIPPED[MOD]
+
+
+def test_an_edit_of_a_file_that_a_patch_created_is_captured_too(stage: Stage) -> None:
+    new = "some_dist/new.py"
+    stage.add("fix", patch("one", make_diff({new: None}, {new: b"a = 1\nb = 2\n"})))
+    stage.run("apply").expect()
+    stage.write(new, b"a = 1\nb = 3\n")
+    stage.json("capture", "some-dist", "--set", "own")
+    assert stage.states() == {"fix/one": "applied", "own/captured": "applied"}
+    stage.run("verify").expect()
+    stage.run("revert", "--all").expect()
+    assert not (stage.site / new).exists()
+
+
+def test_where_the_edit_cannot_be_taken_over_the_patch_is_kept_and_the_way_on_is_told(stage: Stage) -> None:
+    stage.write(MOD, FIVE)
+    with held(stage):
+        words = ("--find-links", wheels(stage), "--lock-timeout", "0")
+        said = stage.json("capture", "some-dist", *words, exit_code=6)
+    assert said["error"]["code"] == "locked" and stage.read() == FIVE
+    assert [notice["code"] for notice in said["warnings"]] == ["not-taken-over"]
+    stage.run("apply", "some-dist/captured").expect()
+    assert stage.states() == {"some-dist/captured": "applied"}
 
 
 def test_a_second_capture_gets_a_name_of_its_own(stage: Stage) -> None:
