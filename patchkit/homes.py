@@ -13,13 +13,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from patchkit.hunks import apply_hunks, find_upstream
-from patchkit.model import FileDiff, HunkResult
+from patchkit.model import FileDiff, Hunk, HunkResult
 from patchkit.symbols import module_paths
 from patchkit.syntax import PARSE_ERRORS, parse
 
 MOST_CANDIDATES = 24
 """Files that are looked into for one that is missing or changed: each costs a request where the wheel is remote."""
 
+_HEAD = re.compile(rb"[ \t]*(?:@|(?:async[ \t]+)?(?:def|class)[ \t])")
 _DEFINITION = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 
 Reader = Callable[[str], bytes | None]
@@ -55,9 +56,23 @@ def find_names(diff: FileDiff, names: Iterable[str] = ()) -> frozenset[str]:
     """The functions and classes that a Python file's diff is about, each without what it is defined in."""
     if not str(diff.old).endswith(".py"):
         return frozenset()
-    texts = [text for hunk in diff.hunks for text in (hunk.section, hunk.old)]
-    shown = frozenset[str]().union(*map(defined_names, texts))
+    shown = frozenset[str]().union(*map(_names_in, diff.hunks))
     return frozenset(shown | {part for name in names for part in name.split(".") if part})
+
+
+def _names_in(hunk: Hunk) -> frozenset[str]:
+    """What a hunk changes: definitions in its changed lines, else the one around them, or right below (a decorator)."""
+    lines = hunk.old.splitlines(keepends=True)
+    end = len(lines) - hunk.trailing
+    above, changed, below = lines[: hunk.leading], lines[hunk.leading : end], lines[end:]
+    own = defined_names(b"".join(changed))
+    if own:
+        return own
+    if below and _HEAD.match(below[0]):
+        near = _DEFINITION.findall(b"".join(below))[:1]
+    else:
+        near = _DEFINITION.findall(b"".join([hunk.section, b"\n", *above]))[-1:]
+    return frozenset(name.decode("utf-8", "replace") for name in near)
 
 
 def defined_names(source: bytes) -> frozenset[str]:
