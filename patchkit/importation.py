@@ -27,9 +27,10 @@ from patchkit.mail import read_letter
 from patchkit.model import EntryKind, FileDiff, Notice, PatchState
 from patchkit.origins import peek_pristine, require_ownership
 from patchkit.patchset import PatchId
+from patchkit.rewritten import rewrite
 from patchkit.scene import Options, Scene, read_steadily
 from patchkit.survey import Ownership
-from patchkit.upstream import Placement, Route, place, rewrite
+from patchkit.upstream import Placement, Route, place
 
 LARGEST_BYTES = 64 << 20
 

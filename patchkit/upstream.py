@@ -10,16 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from patchkit.difference import quote_path
+from patchkit.diff import ends_in_crlf
 from patchkit.entries import RawEntry, read_entries
-from patchkit.errors import Bug, DiffError, EmptyDiff
+from patchkit.errors import DiffError, EmptyDiff
 from patchkit.headers import Names, read_names
 from patchkit.hunks import apply_hunks, find_upstream
-from patchkit.installed import sha256
-from patchkit.model import DiffText, EntryKind, FileDiff, HunkResult
+from patchkit.model import EntryKind, FileDiff, HunkResult
 from patchkit.paths import matches
 
 _NOT_SOURCES = re.compile(
@@ -62,10 +61,6 @@ class Placement:
     def routes(self) -> tuple[Route, ...]:
         return tuple(dict.fromkeys(landing.route for landing in self.landings))
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(path for landing in self.landings for path in landing.targets))
-
 
 def place(
     data: bytes, owned: Collection[str], read: Callable[[str], bytes | None], exclude: Sequence[str], *, file: str
@@ -75,7 +70,7 @@ def place(
     What a glob of ``exclude`` matches, by its path in the diff or below the site root, is left out. Raises `DiffError`
     where the diff is malformed, and `EmptyDiff` where it has no entry.
     """
-    entries, broken = read_entries(_without_cr(data), file=file)
+    entries, broken = read_entries(without_cr(data), file=file)
     if broken is not None:
         raise broken
     if not entries:
@@ -84,13 +79,9 @@ def place(
     return _settle(search, exclude)
 
 
-def _without_cr(data: bytes) -> bytes:
+def without_cr(data: bytes) -> bytes:
+    """The diff with LF line ends, if all of its lines end in CRLF."""
     return data.replace(b"\r\n", b"\n") if ends_in_crlf(data) else data
-
-
-def ends_in_crlf(data: bytes) -> bool:
-    """Whether every line of the diff, headers too, ends in CRLF."""
-    return data.endswith(b"\r\n") and data.count(b"\n") == data.count(b"\r\n")
 
 
 # ---- what an entry may mean -----------------------------------------------------------------------------------
@@ -266,9 +257,6 @@ def _perhaps(search: _Search, number: int) -> str:
     return next((targets[0] for targets in search.options[number].values()), "")
 
 
-# ---- the diff as it is kept -----------------------------------------------------------------------------------
-
-
 def _choose_include(landings: Sequence[Landing], others: Sequence[_Candidate]) -> tuple[str, ...]:
     """The globs that take what landed and nothing else, by the one route of all; () where everything landed."""
     if not others or not landings:
@@ -279,74 +267,3 @@ def _choose_include(landings: Sequence[Landing], others: Sequence[_Candidate]) -
     tops = tuple(dict.fromkeys(f"{path.partition('/')[0]}/**" if "/" in path else path for path in targets))
     loose = any(matches(path, glob) for pair in located for path in pair for glob in tops)
     return tuple(sorted(targets)) if loose else tops
-
-
-def rewrite(data: bytes, placement: Placement, *, file: str) -> bytes:
-    """The diff with the paths below the site root, and only the entries that are taken; the words in front stay.
-
-    Raises `Bug` where what was written says something else than the diff did.
-    """
-    plain = _without_cr(data)
-    lines = plain.split(b"\n")
-    entries, _ = read_entries(plain, file=file)
-    front = b"".join(line + b"\n" for line in lines[: entries[0].line - 1])
-    text = front + b"".join(_render(landing) for landing in placement.landings)
-    text = text.replace(b"\n", b"\r\n") if ends_in_crlf(data) else text
-    _prove(data, text, placement, file)
-    return text
-
-
-def _render(landing: Landing) -> bytes:
-    raw = landing.entry
-    old, new = (quote_path(f"{side}/{path}").encode() for side, path in zip("ab", landing.targets, strict=True))
-    bare = {b"rename from": landing.targets[0], b"rename to": landing.targets[1]}
-    bare |= {b"rename old": landing.targets[0], b"rename new": landing.targets[1]}
-    lines = [b"diff --git " + old + b" " + new]
-    for keyword, value in raw.fields.items():
-        lines.append(keyword + b" " + (quote_path(bare[keyword]).encode() if keyword in bare else value.value))
-    absent = _absent_sides(raw, landing)
-    lines += [] if raw.headline is not None else [line for line in absent if line]
-    if raw.hunks:
-        lines += [b"--- " + (b"/dev/null" if absent[0] else old), b"+++ " + (b"/dev/null" if absent[1] else new)]
-    return b"".join(line + b"\n" for line in lines) + b"".join(raw.bodies)
-
-
-def _absent_sides(raw: RawEntry, landing: Landing) -> tuple[bytes, bytes]:
-    """The extended header that says that a side is absent, for the old and the new one; b"" where it is there."""
-    names = read_names(raw, strip=landing.route.strip, directory="")
-    if names is None:
-        raise Bug(f"an entry for {landing.targets[1]} lost its name")
-    return (
-        b"new file mode 100644" if names.old_absent else b"",
-        b"deleted file mode 100644" if names.new_absent else b"",
-    )
-
-
-def _prove(before: bytes, after: bytes, placement: Placement, file: str) -> None:
-    from patchkit.diff import read_diff  # brings unidiff with it
-
-    meant: dict[str, FileDiff] = {}
-    for route in placement.routes:
-        paths = tuple(path for landing in placement.landings if landing.route == route for path in landing.targets)
-        text = DiffText(sha256(before), route.strip, route.directory, paths)
-        meant |= {diff.path: _neutral(diff) for diff in read_diff(before, text, file=file)}
-    written = read_diff(after, DiffText(sha256(after)), file=file)
-    if {diff.path: _neutral(diff) for diff in written} != meant:
-        raise Bug(f"{file}: the diff with other paths says something else than the one that was given")
-
-
-def _neutral(diff: FileDiff) -> FileDiff:
-    """The entry without the lines of the diff that it stands on, and modes that only a git header states."""
-    hunks, without_cr = (
-        None if each is None else tuple(replace(hunk, source_line=0) for hunk in each)
-        for each in (diff.hunks, diff.without_cr)
-    )
-    created = diff.kind in (EntryKind.CREATE, EntryKind.DELETE)
-    return replace(
-        diff,
-        line=0,
-        hunks=hunks or (),
-        without_cr=without_cr,
-        executable=bool(diff.executable) if created else diff.executable,
-        was_executable=bool(diff.was_executable) if created else diff.was_executable,
-    )

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
     ("pure", "record bounds syntax symbols ledger journal archives homes alignment merge"),
     ("decide", "fold wanted choices bases proof assess plan preview report fits treemerge rebased"),
-    ("decide", "manifesttext noise mail difference upstream lints authored"),
+    ("decide", "manifesttext noise mail difference upstream rewritten lints authored"),
     ("world", "catalog interpreter environment site state wheel checks"),
     ("world", "disk store targets preflight transaction outputs"),
     ("world", "workfolder"),
