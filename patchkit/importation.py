@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from patchkit.authored import DraftReport, Edit
@@ -102,7 +102,7 @@ def import_diff(
         return made
     if proposal.decision.verdicts[id].state is PatchState.UPSTREAMED:
         return replace(made, versions=None, file=None, manifest=None, written=())
-    notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_origin(made))
+    notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_origin(made), *_mention_guesses(found))
     if not naming.dry_run:
         write_draft(draft)
         made = replace(made, next=f"patchkit apply {id}")
@@ -182,6 +182,14 @@ def _edits_of(diff: FileDiff) -> dict[str, Edit]:
         case EntryKind.RENAME:
             old, new = diff.paths
             return {old: Edit.DELETED, new: Edit.CREATED}
+
+
+def _mention_guesses(found: _Found) -> Iterator[Notice]:
+    for landing in found.placement.landings:
+        if landing.by_folder:
+            target = landing.targets[1]
+            words = f"{target} is a new file, and goes there for the name of its folder alone: is that right?"
+            yield Notice("placed-by-folder", f"{words} --exclude {target!r} leaves it out")
 
 
 def _mention_origin(made: DraftReport) -> tuple[Notice, ...]:

@@ -37,11 +37,15 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Where an entry goes: ``targets`` are its old and new path below the site root."""
+    """Where an entry goes: ``targets`` are its old and new path below the site root.
+
+    ``by_folder``: it is a new file, and nothing but the name of its folder says so.
+    """
 
     entry: RawEntry
     route: Route
     targets: tuple[str, str]
+    by_folder: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +243,19 @@ def _land(search: _Search, number: int, routes: Sequence[Route]) -> Landing | No
         names = candidate.names.get(route.strip)
         if names is not None and _belongs(names.new_path, route.directory, search.files):
             return Landing(candidate.entry, route, _under(route.directory, names))
+    return None if _NOT_SOURCES.fullmatch(candidate.first_folder) else _land_by_folder(candidate, search.files)
+
+
+def _land_by_folder(candidate: _Candidate, files: _Files) -> Landing | None:
+    """Where a new file goes that no other file shows the way: into the only folder that is called as its own is."""
+    for strip, names in sorted(candidate.names.items()):
+        path = names.new_path
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            found = [folder for folder in files.folders if folder.endswith(f"/{path}")]
+            if len(found) == 1:
+                directory = found[0].removesuffix(f"/{path}")
+                return Landing(candidate.entry, Route(strip, directory), _under(directory, names), by_folder=True)
     return None
 
 

@@ -160,6 +160,25 @@ def test_a_commit_of_flashinfer_lands_in_its_data_and_in_its_code(
     assert files_of(stage) == rest
 
 
+def test_a_new_kernel_that_lies_beside_no_other_change_goes_into_the_folder_of_its_name(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kernel, code = f"{DATA}/csrc/norm.cu", "flashinfer/norm.py"
+    old, installed = checkout("0.6.3", {kernel, code, "flashinfer/__init__.py"}.__contains__)
+    new = old | {"csrc/own.cu": b"// new\n", code: with_change(old[code], b"#"), "tests/csrc/own.py": b"a = 1\n"}
+    mail = commit(tmp_path / "upstream", old, new).mail()
+    stage = flashinfer_stage(tmp_path, capfd.readouterr, "0.6.3", installed)
+    said = imported(stage, mail, distribution=FLASHINFER)
+    assert {each["path"]: each["edit"] for each in said["edits"]} == {
+        code: "modified",
+        f"{DATA}/csrc/own.cu": "created",
+    }
+    assert [notice["code"] for notice in said["warnings"]] == ["placed-by-folder"]
+    assert [each["path"] for each in said["left_out"]] == ["tests/csrc/own.py"]
+    stage.run("apply").expect()
+    assert (stage.site / DATA / "csrc/own.cu").read_bytes() == b"// new\n"
+
+
 # ---- forms ----------------------------------------------------------------------------------------------------
 
 FORMS: dict[str, Callable[[Repository], bytes]] = {
