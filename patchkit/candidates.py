@@ -131,8 +131,19 @@ def read_kept_diff(root: str, record: Applied) -> bytes:
 def parse_trials(scene: Scene, choice: Choice) -> tuple[ParsedTrial, ...]:
     """All variants of a patch that has none for the installed version; a broken one is no error here."""
     if choice.patch is None:
-        return ()
+        return () if choice.applied is None else (_parse_kept(scene, choice.applied),)
     return tuple(_parse_trial(scene, choice.id, variant) for variant in choice.patch.variants)
+
+
+def _parse_kept(scene: Scene, applied: Applied) -> ParsedTrial:
+    """The text that the ledger keeps, as a variant."""
+    text = applied.text
+    variant = Variant(applied.versions, applied.variant, text.strip, text.directory, text.include, text.exclude)
+    try:
+        diff = parse(read_kept_diff(scene.root, applied), text, name_diff(scene, applied))
+        return ParsedTrial(variant, Layer(applied.id, diff))
+    except PatchkitError as error:
+        return ParsedTrial(variant, None, error)
 
 
 def _parse_trial(scene: Scene, id: PatchId, variant: Variant) -> ParsedTrial:

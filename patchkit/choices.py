@@ -147,7 +147,7 @@ def _keep(applied: Applied, reason: Reason, target: Distribution | None) -> Choi
             reason,
             applied=applied,
             state=PatchState.NO_VARIANT,
-            message=f"applied for {applied.versions}, and {applied.distribution} {target.version} is installed now",
+            message=f"it was applied for {applied.versions}, which does not hold {target.version}",
         )
     return Choice(applied.id, applied.distribution, target, reason, applied=applied, keep=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -17,11 +18,22 @@ from patchkit.report import Report, to_document
 
 
 def tell(report: Report, output: Output) -> int:
+    """Print ``report`` as it was asked for, and return its exit code."""
     if output.json:
         print_json(to_document(report))
         return int(report.exit_code)
+    return tell_with(text.render(report, verbose=output.verbose, again=output.again), report, output)
+
+
+def tell_with(lines: Iterable[str], report: Report, output: Output) -> int:
+    """Print ``lines``, which say what ``report`` found, with its warnings and errors; return its exit code."""
     if not output.quiet or report.exit_code is not ExitCode.DONE:
-        print_lines(text.render(report, verbose=output.verbose, again=output.again), output)
+        print_lines(lines, output)
+    return tell_problems(report, output)
+
+
+def tell_problems(report: Report, output: Output) -> int:
+    """The warnings and errors of ``report`` on standard error; the exit code."""
     for line in text.render_notices(report):
         echo(line, err=True, color=output.color)
     if report.error is not None:
@@ -46,11 +58,20 @@ def _show_control(match: re.Match[str]) -> str:
 
 def echo(line: str, *, err: bool = False, color: bool | None = None) -> None:
     """Print, as long as somebody reads: the exit code is that of the command, not of its output."""
+    _write(_CONTROL.sub(_show_control, line) + "\n", err=err, color=color)
+
+
+def print_document(data: bytes) -> None:
+    """A whole file on standard output, byte for byte: its encoding is its own, not the terminal's."""
+    _write(data)
+
+
+def _write(message: str | bytes, *, err: bool = False, color: bool | None = None) -> None:
     stream: TextIO | None = sys.stderr if err else sys.stdout
     if stream is None or stream.closed:
         return
     try:
-        click.echo(_CONTROL.sub(_show_control, line), err=err, color=color)
+        click.echo(message, nl=False, err=err, color=color)
     except OSError as error:
         with suppress(OSError):
             stream.close()

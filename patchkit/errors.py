@@ -89,6 +89,13 @@ class UsageError(PatchkitError):
     exit_code = ExitCode.USAGE
 
 
+class WrongBill(UsageError):
+    """What is to be merged into is no bill of materials that our patches could go into."""
+
+    code = "wrong-bill"
+    default_hint = "name a CycloneDX bill of this environment, in JSON"
+
+
 class Aborted(PatchkitError):
     """The user pressed Ctrl-C; what was under way was undone."""
 
@@ -303,6 +310,20 @@ class NewerFormat(EnvironmentMismatch):
 
 class WrongWheel(EnvironmentMismatch):
     code = "wrong-wheel"
+
+
+class BadExport(EnvironmentMismatch):
+    """A golden file that cannot be read, or is none."""
+
+    code = "bad-export"
+    default_hint = "`patchkit export --output FILE` writes one"
+
+
+class Drifted(EnvironmentMismatch):
+    """What the ledger has as applied is not there, so it cannot be vouched for."""
+
+    code = "drifted"
+    default_hint = "`patchkit drift` says what happened, and what to do"
 
 
 class AllChecksSkipped(EnvironmentMismatch):

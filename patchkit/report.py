@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from patchkit.drift import Cause, Drift, DriftedFile
 from patchkit.errors import ExitCode, PatchkitError, Several
 from patchkit.installed import FileState
 from patchkit.model import Action, CheckOutcome, CheckResult, HunkOutcome, Notice, PatchState
@@ -59,6 +60,7 @@ class Report:
     summary: str = ""
     operands: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+    drift: tuple[Drift, ...] | None = None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -85,6 +87,8 @@ def to_document(report: Report) -> dict[str, Any]:
     if report.dry_run or report.diff:
         document["changes"] = list(report.changes)
         document["diff"] = report.diff or None
+    if report.drift is not None:
+        document["drift"] = [row for drift in report.drift for row in _from_drift(drift)]
     if report.error is not None:
         document["error"] = _from_error(report.error)
     return document
@@ -146,6 +150,43 @@ def _from_file(file: FileReport) -> Mapping[str, object]:
                 "nearest": hunk.nearest,
             }
             for hunk in file.hunks
+        ],
+    }
+
+
+# ---- drift ----------------------------------------------------------------------------------------------------
+
+
+def _from_drift(drift: Drift) -> Iterator[Mapping[str, object]]:
+    """One row a file where files show the cause, else one row in which ``path`` is null."""
+    if drift.cause not in (Cause.REINSTALLED, Cause.EDITED) or not drift.files:
+        yield _to_row(drift, None)
+    for file in drift.files if drift.cause in (Cause.REINSTALLED, Cause.EDITED) else ():
+        yield _to_row(drift, file)
+
+
+def _to_row(drift: Drift, file: DriftedFile | None) -> Mapping[str, object]:
+    return {
+        "set": None if drift.id is None else drift.id.set,
+        "patch": None if drift.id is None else drift.id.patch,
+        "distribution": drift.distribution,
+        "cause": drift.cause.value,
+        "path": None if file is None else file.path,
+        "detail": drift.detail if file is None else f"{file.path} {file.detail}",
+        "remedy": drift.remedy or None,
+        "state": None if drift.state is None else drift.state.value,
+        "recorded": {"version": drift.recorded, "sha256": None if file is None else file.recorded},
+        "found": {"version": drift.found, "sha256": None if file is None else file.found},
+        "hunks": [
+            {
+                "number": hunk.number,
+                "line": hunk.line,
+                "result": hunk.trace.value,
+                "expected": list(hunk.expected),
+                "found": list(hunk.found),
+                "nearest": hunk.nearest,
+            }
+            for hunk in (() if file is None else file.hunks)
         ],
     }
 

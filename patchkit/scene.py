@@ -17,6 +17,7 @@ from patchkit.model import Notice
 from patchkit.patchset import Catalog, PatchId
 from patchkit.site import STATE_FOLDER, Listing, choose_root, find_version, list_visible
 from patchkit.state import READER_WAIT_SECONDS, State, read_state
+from patchkit.wanted import Wanted, want_apply
 
 T = TypeVar("T")
 
@@ -177,3 +178,15 @@ def is_unchanged(scene: Scene) -> bool:
     """Whether the ledger is the one that was read, and no transaction has begun since."""
     now = read_state(scene.root, allow_interrupted=True)
     return now.data == scene.state.data and now.interrupted == scene.state.interrupted
+
+
+def want_leniently(scene: Scene) -> tuple[Scene, Wanted]:
+    """What is wanted; where the declaration is wrong, that is a warning, and what is applied counts alone."""
+    try:
+        return scene, want_apply(scene.catalog, scene.ledger)
+    except PatchkitError as error:
+        if error.exit_code is not ExitCode.PATCH_SET:
+            raise
+        notices = tuple(Notice(single.code, single.message) for single in error.all())
+        bare = replace(scene, catalog=Catalog(), notices=(*scene.notices, *notices))
+        return bare, want_apply(bare.catalog, bare.ledger)

@@ -27,7 +27,7 @@ from patchkit.examination import Progress, no_progress
 from patchkit.model import Action, CheckResult, ForeignPolicy, Notice, PatchState
 from patchkit.patchset import Catalog, Patch, PatchSet
 from patchkit.report import PatchReport, Report
-from patchkit.scene import CatalogNeed, Options, Scene, open_catalog, open_scene, read_steadily
+from patchkit.scene import CatalogNeed, Options, Scene, open_catalog, open_scene, read_steadily, want_leniently
 from patchkit.state import needs_sweep
 from patchkit.verification import verify_applied
 from patchkit.wanted import (
@@ -35,8 +35,10 @@ from patchkit.wanted import (
     check_operands,
     find_patch,
     list_declared,
+    matches,
     want_apply,
     want_exactly,
+    want_kept,
     want_named,
     want_nothing,
     want_revert,
@@ -131,11 +133,29 @@ def apply(
             progress,
         )
     except NoPatchSets as error:
+        if operands:
+            return _apply_kept(options, operands, how, progress, error)
         if not how.allow_empty:
             raise NoPatchSets(error.message, hint=f"{error.hint} --allow-empty accepts an empty run") from error
         if how.exact and open_scene(options, CatalogNeed.OPTIONAL).ledger.applied:
             raise NoPatchSets(error.message, hint="`patchkit revert --all` takes out what is applied here") from error
         return Report("apply", notices=(Notice(error.code, error.message),), summary="nothing to apply, as allowed")
+
+
+def _apply_kept(
+    options: Options, operands: Sequence[str], how: ApplyOptions, progress: Progress, error: NoPatchSets
+) -> Report:
+    """Without a patch folder, patches that were applied by these names come back from what the ledger keeps."""
+    known = open_scene(options, CatalogNeed.OPTIONAL, allow_interrupted=True).ledger.applied
+    if not all(any(matches(x, applied.id) for applied in known) for x in operands):
+        raise error
+    return change(
+        "apply",
+        lambda: open_scene(options, CatalogNeed.OPTIONAL, allow_interrupted=not how.dry_run, wait=how.lock_timeout),
+        lambda scene: want_kept(scene.ledger, operands),
+        how,
+        progress,
+    )
 
 
 def _want(scene: Scene, operands: Sequence[str], command: str, *, exact: bool) -> Wanted:
@@ -181,7 +201,7 @@ def status(options: Options, *, exit_code: bool = False) -> Report:
 
 
 def _status(scene: Scene, *, exit_code: bool) -> Report:
-    scene, wanted = _want_leniently(scene)
+    scene, wanted = want_leniently(scene)
     decision = decide(scene, wanted)
     rows = tuple(_mark_undeclared(scene, row) for row in account_for(decision, {}))
     settled = (PatchState.APPLIED, PatchState.UPSTREAMED, PatchState.NOT_NEEDED)
@@ -195,18 +215,6 @@ def _status(scene: Scene, *, exit_code: bool) -> Report:
         "status", decision, patches=rows, answer=ExitCode.NO if exit_code and not good else ExitCode.DONE
     )
     return replace(report, notices=(*report.notices, *notices))
-
-
-def _want_leniently(scene: Scene) -> tuple[Scene, Wanted]:
-    """What is wanted; where the declaration is wrong, that is a warning, and what is applied counts alone."""
-    try:
-        return scene, want_apply(scene.catalog, scene.ledger)
-    except PatchkitError as error:
-        if error.exit_code is not ExitCode.PATCH_SET:
-            raise
-        notices = tuple(Notice(single.code, single.message) for single in error.all())
-        bare = replace(scene, catalog=Catalog(), notices=(*scene.notices, *notices))
-        return bare, want_apply(bare.catalog, bare.ledger)
 
 
 def _mark_undeclared(scene: Scene, row: PatchReport) -> PatchReport:

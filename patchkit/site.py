@@ -157,16 +157,25 @@ def _read_distribution(root: str, name: str, folder: str) -> Distribution:
             f"{path} has no RECORD, so nothing tells what {name} shipped", hint=f"install {name} with pip or uv"
         )
     metadata = read_plain(os.path.join(path, "METADATA"))
-    version = _stem_version(folder) if metadata is None else _version_in(metadata.data) or _stem_version(folder)
-    return Distribution(name, version, folder, record)
+    version = "" if metadata is None else _field_in(metadata.data, b"Version")
+    return Distribution(name, version or _stem_version(folder), folder, record)
+
+
+def read_written_name(listing: Listing, distribution: Distribution) -> str:
+    """The name as the distribution's METADATA writes it; the normalised one where that has none, or another's."""
+    metadata = read_plain(os.path.join(listing.root, distribution.dist_info, "METADATA"))
+    written = "" if metadata is None else _field_in(metadata.data, b"Name")
+    return written if normalise(written) == distribution.name else distribution.name
 
 
 def _stem_version(folder: str) -> str:
     return folder.removesuffix(".dist-info").rpartition("-")[2]
 
 
-def _version_in(metadata: bytes) -> str:
-    found = re.search(rb"^Version:[ \t]*(\S+)", metadata.split(b"\n\n", 1)[0], re.MULTILINE | re.IGNORECASE)
+def _field_in(metadata: bytes, field: bytes) -> str:
+    """The one word of a field of core metadata, "" where it is not there."""
+    head = metadata.split(b"\n\n", 1)[0]
+    found = re.search(rb"^" + field + rb":[ \t]*(\S+)", head, re.MULTILINE | re.IGNORECASE)
     return found[1].decode("utf-8", "replace") if found else ""
 
 

@@ -177,6 +177,12 @@ def _wrong_decorators(definition: _Definition, patterns: Sequence[Pattern]) -> s
 # ---- definitions ----------------------------------------------------------------------------------------------
 
 
+def defines(module: ast.Module, symbol: str) -> bool:
+    """Whether ``symbol`` (dotted) has a definition in ``module`` that is neither a stub nor an assignment."""
+    definitions, _ = _find(module, symbol)
+    return any(not one.stub and not one.assigned for one in definitions)
+
+
 def _find(module: ast.Module, symbol: str) -> tuple[list[_Definition], str]:
     """The definitions of ``symbol`` that count, or in words why there is none."""
     found, name = [_Definition("", module, stub=False)], ""

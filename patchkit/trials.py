@@ -51,7 +51,7 @@ def try_all(
     base = {path: entry.content for path, entry in bases.items()}
     below: Tree = {**base, **{path: content for path, content in folded.items() if path in base}}
     found: dict[PatchId, tuple[Trial, ...]] = {}
-    patches = {id: patch for id in tried if (patch := choices[id].patch) is not None}
+    patches = {id: patch for id in tried if (patch := choices[id].patch or choices[id].applied) is not None}
     for id in order_fold({id: (patch.place, patch.after) for id, patch in patches.items()}):
         own = ownership.get(choices[id].distribution)
         found[id] = tuple(

@@ -33,7 +33,7 @@ def verify_applied(scene: Scene, operands: Sequence[str], progress: Progress, *,
     chosen = [
         applied for applied in scene.ledger.applied if not operands or any(matches(x, applied.id) for x in operands)
     ]
-    facts = _read_facts(scene, chosen)
+    facts = read_applied_facts(scene, chosen)
     broken = _compile(scene, facts)
     verified: list[PatchReport] = []
     for number, applied in enumerate(chosen):
@@ -58,7 +58,7 @@ def verify_applied(scene: Scene, operands: Sequence[str], progress: Progress, *,
     )
 
 
-def _read_facts(scene: Scene, chosen: Sequence[Applied]) -> dict[str, Facts]:
+def read_applied_facts(scene: Scene, chosen: Sequence[Applied]) -> dict[str, Facts]:
     """The files as the ledger knows them; RECORD is asked only where one is not as written."""
     files = [file for file in scene.ledger.files if any(applied.id in file.patches for applied in chosen)]
     paths = {path: applied.distribution for applied in chosen for path in applied.paths}
@@ -71,12 +71,13 @@ def _read_facts(scene: Scene, chosen: Sequence[Applied]) -> dict[str, Facts]:
 
 
 def _explain(scene: Scene, paths: Mapping[str, str]) -> dict[str, Facts]:
-    owners = {name: _find_owner(scene, name) for name in set(paths.values())}
+    owners = {name: find_owner(scene, name) for name in set(paths.values())}
     ownership = {name: read_ownership(owner, scene.ledger) for name, owner in owners.items() if owner is not None}
     return gather_facts(scene, paths, ownership, ())
 
 
-def _find_owner(scene: Scene, name: str) -> Distribution | None:
+def find_owner(scene: Scene, name: str) -> Distribution | None:
+    """The distribution called ``name``; None also where it is in doubt, or not what can be patched."""
     try:
         return find_distribution(scene.listing, name, scene.environment)
     except PatchkitError:
@@ -104,7 +105,7 @@ def _verify(
 
 def _report_drift(scene: Scene, applied: Applied, row: PatchReport) -> PatchReport:
     """The bytes are not there: what became of the distribution, or of each file, and what brings them back."""
-    owner = _find_owner(scene, applied.distribution)
+    owner = find_owner(scene, applied.distribution)
     if owner is None:
         words = f"{applied.distribution} is not installed now; it was patched as {applied.version}"
         again = f"patchkit revert {applied.id}"

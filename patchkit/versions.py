@@ -59,6 +59,14 @@ def contains(specifier: str, version: str) -> bool:
         return False
 
 
+def is_older(one: str, other: str) -> bool:
+    """Whether the version ``one`` comes before ``other``. What is no version by PEP 440 comes before nothing."""
+    try:
+        return Version(one) < Version(other)
+    except ValueError:  # InvalidVersion
+        return False
+
+
 def variant_for(patch: Patch, version: str) -> Variant | NotNeeded | None:
     """What a patch has for a version: a diff, the word that it is not needed, or None (no range holds it)."""
     rules: tuple[Variant | NotNeeded, ...] = (*patch.variants, *patch.not_needed)

@@ -176,6 +176,12 @@ def want_named(catalog: Catalog, ledger: Ledger, operands: Sequence[str], comman
     return _add(chosen, catalog, ledger, named=frozenset(chosen))
 
 
+def want_kept(ledger: Ledger, operands: Sequence[str]) -> Wanted:
+    """``apply X`` with no patch folder at hand: what is applied now, X with the text that the ledger keeps."""
+    named = frozenset(applied.id for applied in ledger.applied if any(matches(x, applied.id) for x in operands))
+    return Wanted(reasons={applied.id: applied.reason for applied in ledger.applied}, named=named)
+
+
 def _add(
     chosen: dict[PatchId, Reason], catalog: Catalog, ledger: Ledger, *, named: frozenset[PatchId] | None
 ) -> Wanted:

@@ -532,6 +532,17 @@ def test_every_key_of_a_report_is_documented_and_every_documented_key_is_real(to
     )
 
 
+def test_every_key_of_drift_and_export_is_documented(told: Callable[..., Any], demo: Path) -> None:
+    told("apply")
+    golden = told("export")["export"]
+    (demo / "demo" / "a.py").write_text("edited = 1\n", encoding="utf-8")
+    [heading] = [heading for heading in JSON if heading.startswith("`drift`")]
+    rows = {"drift": told("drift")["drift"]}
+    assert _without_parents(key_paths(rows)) == set(read_first_words(JSON[heading]))
+    keys = read_first_words(page("docs/reference/golden.md"))
+    assert _without_parents(key_paths(golden)) == set(keys)
+
+
 def test_every_key_of_list_and_show_is_documented(told: Callable[..., Any]) -> None:
     shared = {"schema", "command", "ok", "exit_code", "warnings[]"}
     listed, shown = told("list"), told("show", "demo/good")

@@ -17,7 +17,7 @@ import pytest
 import patchkit.patch_commands
 from patchkit.cli import NAMES, main
 from rivals import add_slow_check, held, interrupt, wait_for, words_of
-from stages import MOD, Stage, edit, make_diff, make_stage, patch
+from stages import MOD, Stage, edit, make_diff, make_stage, patch, sample_wheel
 from worlds import clean_environment
 
 FIVE = edit(5, b"line_5 = 'five'\n")
@@ -76,7 +76,7 @@ PATCH = {
 PROBLEM = {"code": TEXT, "message": TEXT, "hint": PERHAPS}
 DOCUMENT = {
     "schema": {1},
-    "command": ({*NAMES}, NULL),
+    "command": (set(NAMES), NULL),
     "ok": bool,
     "exit_code": {0, 1, 2, 3, 4, 5, 6, 7, 8, 70, 130},
     "dry_run": bool,
@@ -85,6 +85,39 @@ DOCUMENT = {
     "skipped_checks": int,
     "warnings": [{"code": TEXT, "message": TEXT}],
 }
+VERSIONED = {"version": PERHAPS, "sha256": PERHAPS}
+TRACE = {
+    "number": int,
+    "line": int,
+    "result": {"there", "gone"},
+    "expected": [TEXT],
+    "found": [TEXT],
+    "nearest": (int, NULL),
+}
+DRIFT = {
+    "set": PERHAPS,
+    "patch": PERHAPS,
+    "distribution": PERHAPS,
+    "cause": {
+        "reinstalled",
+        "upgraded",
+        "downgraded",
+        "uninstalled",
+        "edited",
+        "patch-changed",
+        "patch-removed",
+        "not-applied",
+        "interrupted",
+    },
+    "path": PERHAPS,
+    "detail": TEXT,
+    "remedy": PERHAPS,
+    "state": (STATES, NULL),
+    "recorded": VERSIONED,
+    "found": VERSIONED,
+    "hunks": [TRACE],
+}
+DRIFTED = {"drift": [DRIFT]}
 PREVIEW = {"changes": [TEXT], "diff": PERHAPS}  # with --dry-run or --diff
 ONE_ERROR = {"error": PROBLEM}
 ERRORS = {"error": {**PROBLEM, "all": [PROBLEM]}}
@@ -354,6 +387,26 @@ def test_bytes_that_are_no_text_do_not_break_the_document(stage: Stage) -> None:
     stage.add("fix", patch("one", FIVE.replace(b"'five'", b"'five'  # \xff\xfe")))
     assert "\\xff" in take(stage, 0, "show", "fix", shape=SHOWING)["diffs"][0]["text"]
     take(stage, 0, "check")
+
+
+def test_drift_has_rows_of_every_kind(stage: Stage) -> None:
+    def look(code: int) -> Any:
+        return take(stage, code, "drift", also=DRIFTED)["drift"]
+
+    assert [row["cause"] for row in look(1)] == ["not-applied"]
+    stage.run("apply").expect(0)
+    assert look(0) == []
+    stage.write(MOD, b"mine\n")
+    [row] = look(1)
+    assert (row["cause"], row["path"], len(row["hunks"])) == ("edited", MOD, 1)
+    stage.run("apply", "--discard-edits").expect(0)
+    stage.reinstall(sample_wheel(stage.folder / "new", "2.0.0"))
+    [row] = look(1)
+    assert (row["cause"], row["recorded"], row["found"]) == (
+        "upgraded",
+        {"version": "1.2.3", "sha256": None},
+        {"version": "2.0.0", "sha256": None},
+    )
 
 
 # ---- how failures are told ------------------------------------------------------------------------------------

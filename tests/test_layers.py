@@ -14,12 +14,13 @@ from worlds import CHECKOUT
 
 # From the lowest layer to the highest. A module may import from its own layer and from those below, in no circle.
 LAYERS: tuple[tuple[str, str], ...] = (
-    ("words", "__init__ errors installed patchset model applied"),
+    ("words", "__init__ errors installed patchset model applied drift"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
-    ("pure", "record bounds syntax symbols ledger journal archives homes alignment merge"),
-    ("decide", "fold wanted choices bases proof assess plan preview report fits treemerge rebased"),
+    ("pure", "provenance record bounds syntax symbols ledger journal golden archives homes alignment merge"),
+    ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report"),
+    ("decide", "bill components merger fits treemerge rebased"),
     ("decide", "manifesttext noise mail difference upstream rewritten lints authored"),
-    ("world", "catalog interpreter environment site state wheel checks"),
+    ("world", "catalog interpreter environment site state wheel checks child"),
     ("world", "disk store targets preflight transaction outputs"),
     ("world", "workfolder"),
     ("world", "indexes remote ranges pristine releases"),
@@ -29,8 +30,9 @@ LAYERS: tuple[tuple[str, str], ...] = (
         " tryout coverage redraft rebase"
         " origins edits drafts authoring capture importation linting",
     ),
-    ("people", "text options console patch_commands authoring_text authoring_commands"),
-    ("people", "release_text release_commands cli __main__"),
+    ("use", "memory comparison inventory aftermath materials"),
+    ("people", "text drift_text authoring_text release_text options console"),
+    ("people", "patch_commands drift_commands image_commands authoring_commands release_commands cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
 ORDER = [*dict.fromkeys(layer for layer, _ in LAYERS)]
@@ -52,16 +54,21 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "importlib.metadata": ("site",),
     "click": (
         "text",
+        "drift_text",
+        "authoring_text",
+        "release_text",
         "options",
         "console",
         "patch_commands",
-        "authoring_text",
+        "drift_commands",
+        "image_commands",
         "authoring_commands",
-        "release_text",
         "release_commands",
         "cli",
     ),
-    "subprocess": ("environment", "checks"),
+    "cyclonedx": ("components",),
+    "packageurl": ("components", "merger"),
+    "subprocess": ("environment", "checks", "child"),
     "tempfile": (),
     "shutil": ("environment", "text"),
 }

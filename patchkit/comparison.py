@@ -1,0 +1,235 @@
+"""What happened to applied patches: the environment as it is, compared with the ledger and the declared list.
+
+Everything comes from the ledger and the object store; with patch sets at hand the declared list counts too. Reads only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from patchkit.account import account_for
+from patchkit.applied import Applied, Reason
+from patchkit.causes import FITTING, find_causes, suggest
+from patchkit.decision import Decision, decide
+from patchkit.drift import Cause, Drift, DriftedFile
+from patchkit.errors import ExitCode, PatchkitError
+from patchkit.memory import Memory, Owner
+from patchkit.model import Notice, PatchState
+from patchkit.patchset import Catalog, PatchId
+from patchkit.report import PatchReport, Report
+from patchkit.scene import CatalogNeed, Options, Scene, open_scene, read_steadily, want_leniently
+from patchkit.verification import read_applied_facts
+from patchkit.wanted import list_declared
+
+WAITING = (PatchState.PENDING, PatchState.CONFLICT, PatchState.NO_VARIANT)
+"""States of a declared patch that the ledger does not hold and that is not there in another way either."""
+LOST = (PatchState.CONFLICT, PatchState.NO_VARIANT)
+
+
+def compare(options: Options, *, again: str = "") -> Report:
+    """The report of ``drift``; the answer is `ExitCode.NO` where there is any.
+
+    ``again`` are the options that name the environment and the patches, for the remedies to be typed as they stand.
+    """
+    return read_steadily(
+        lambda: open_scene(options, CatalogNeed.OPTIONAL, allow_interrupted=True),
+        lambda scene: _compare(scene, again),
+    )
+
+
+def _compare(scene: Scene, again: str) -> Report:
+    forecast = _Forecast(scene) if scene.state.interrupted else _foresee(scene)
+    rows = (
+        (_tell_interrupted(scene, again),)
+        if scene.state.interrupted
+        else (*_compare_applied(forecast, again), *_compare_declared(forecast, again))
+    )
+    return Report(
+        "drift",
+        scene.root,
+        scene.environment.python,
+        patches=tuple(forecast.rows.values()),
+        notices=(*scene.notices, *forecast.notices),
+        answer=ExitCode.NO if rows else ExitCode.DONE,
+        drift=rows,
+    )
+
+
+def _tell_interrupted(scene: Scene, again: str) -> Drift:
+    words = "a transaction was interrupted here; what else drifted can be told once it is undone or finished"
+    return Drift(None, Cause.INTERRUPTED, words, f"patchkit recover{again}")
+
+
+# ---- what `apply` would find ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Forecast:
+    """What a bare `apply` would find, as far as it can be told; ``scene`` is the one it was told from."""
+
+    scene: Scene
+    rows: Mapping[PatchId, PatchReport] = field(default_factory=dict)
+    dropped: frozenset[PatchId] = frozenset()
+    renamed: Mapping[PatchId, PatchId] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+
+
+def _foresee(scene: Scene) -> _Forecast:
+    """Broken patch sets and doubtful distributions are warnings here: the ledger alone still tells what happened."""
+    lenient, wanted = want_leniently(scene)
+    notices = lenient.notices[len(scene.notices) :]
+    try:
+        decision = decide(lenient, wanted)
+    except PatchkitError as error:
+        told = tuple(Notice(single.code, single.message) for single in error.all())
+        if not lenient.catalog.sets:
+            return _Forecast(lenient, notices=(*notices, *told))
+        bare = _foresee(_without_patches(lenient))
+        return _Forecast(bare.scene, bare.rows, bare.dropped, bare.renamed, (*notices, *told, *bare.notices))
+    rows = {row.id: row for row in account_for(decision, {})}
+    return _Forecast(lenient, rows, decision.wanted.dropped, _find_renamed(decision), notices)
+
+
+def _without_patches(scene: Scene) -> Scene:
+    return Scene(scene.environment, scene.listings, scene.state, Catalog())
+
+
+def _find_renamed(decision: Decision) -> dict[PatchId, PatchId]:
+    """The applied patches that the patch folder has under another name, with that name."""
+    texts = {(each.record.distribution, each.record.text): id for id, each in decision.candidates.items()}
+    return {
+        applied.id: texts[applied.distribution, applied.text]
+        for applied in decision.scene.ledger.applied
+        if applied.id in decision.wanted.dropped and (applied.distribution, applied.text) in texts
+    }
+
+
+# ---- applied patches ------------------------------------------------------------------------------------------
+
+
+def _compare_applied(forecast: _Forecast, again: str) -> Iterator[Drift]:
+    scene = forecast.scene
+    facts = read_applied_facts(scene, scene.ledger.applied)
+    owners = {name: Owner.find(scene, name) for name in {applied.distribution for applied in scene.ledger.applied}}
+    memory = Memory(scene, facts)
+    for applied in scene.ledger.applied:
+        owner = owners[applied.distribution]
+        causes = find_causes(applied, owner.version, facts, record_kept=owner.record_kept)
+        for cause, paths in causes.items():
+            files = tuple(memory.describe(applied, path) for path in paths)
+            yield _row(forecast, applied, cause, owner, files, memory, again)
+        yield from _compare_with_folder(forecast, applied, owner, again, in_place=not causes)
+
+
+def _row(
+    forecast: _Forecast,
+    applied: Applied,
+    cause: Cause,
+    owner: Owner,
+    files: tuple[DriftedFile, ...],
+    memory: Memory,
+    again: str,
+) -> Drift:
+    row = forecast.rows.get(applied.id)
+    state = None if row is None else _state_now(row)
+    at_hand = applied.id in forecast.scene.catalog.patches
+    known = at_hand or not forecast.scene.catalog.sets
+    remedy = suggest(cause, applied.id, state if known else None, at_hand=at_hand, again=again)
+    if cause is Cause.EDITED and not all(memory.restorable(file.path) for file in files):
+        remedy = f"pip install --force-reinstall --no-deps {applied.distribution}=={applied.version}"
+    words = [_describe(cause, applied, owner)]
+    if cause in (Cause.UPGRADED, Cause.DOWNGRADED) and row is not None:
+        words.append(_foretell(row))
+        words += _tell_moves(applied, owner, memory) if state in LOST else []
+        if state is PatchState.NO_VARIANT and not forecast.scene.catalog.sets:
+            words.append("no patch folder is at hand that might have one (--patches DIR)")
+    return Drift(
+        applied.id,
+        cause,
+        "; ".join(filter(None, words)),
+        remedy,
+        applied.distribution,
+        applied.version,
+        owner.version,
+        state,
+        files,
+    )
+
+
+def _state_now(row: PatchReport) -> PatchState:
+    """The state as `apply` would find it: that the ledger has it as applied is what the cause tells already."""
+    if row.state is not PatchState.DRIFTED:
+        return row.state
+    return PatchState.CONFLICT if row.failed else PatchState.PENDING
+
+
+def _describe(cause: Cause, applied: Applied, owner: Owner) -> str:
+    match cause:
+        case Cause.UNINSTALLED:
+            return owner.trouble or f"{applied.distribution} is not installed any more"
+        case Cause.UPGRADED | Cause.DOWNGRADED:
+            return f"it was patched as {applied.version}, and {owner.version} is installed now"
+        case Cause.REINSTALLED:
+            return f"{applied.distribution} {applied.version} was installed anew: what was shipped is back"
+        case _:
+            return "its files were changed since"
+
+
+def _foretell(row: PatchReport) -> str:
+    """What `apply` would find in the version that is installed now."""
+    words = {
+        PatchState.UPSTREAMED: "upstream has the change: the patch can be retired",
+        PatchState.NOT_NEEDED: "the patch set says that it is not needed here",
+    }
+    state = _state_now(row)
+    if state in FITTING:
+        return "it fits there" + (f" ({row.message})" if row.message else "")
+    return ": ".join(filter(None, (words.get(state, state.value), row.message)))
+
+
+def _tell_moves(applied: Applied, owner: Owner, memory: Memory) -> list[str]:
+    moved = memory.find_moves(applied, owner.sources())
+    return [f"{symbol} is now in {' and '.join(places[:3])}" for symbol, places in moved.items()]
+
+
+# ---- the patch folder -----------------------------------------------------------------------------------------
+
+
+def _compare_with_folder(
+    forecast: _Forecast, applied: Applied, owner: Owner, again: str, *, in_place: bool
+) -> Iterator[Drift]:
+    """Whether the patch folder still has this patch, as it was applied, on the list."""
+    catalog = forecast.scene.catalog
+    if not catalog.sets:
+        return
+    row = forecast.rows.get(applied.id)
+    about = (applied.distribution, applied.version, owner.version, None if row is None else row.state)
+    if applied.id in forecast.renamed:
+        words = f"the patch folder calls it {forecast.renamed[applied.id]} now"
+        yield Drift(applied.id, Cause.PATCH_CHANGED, words, f"patchkit apply{again}", *about)
+    elif applied.id not in catalog.patches:
+        words = "no patch folder has it any more"
+        yield Drift(applied.id, Cause.PATCH_REMOVED, words, f"patchkit revert {applied.id}{again}", *about)
+    elif applied.id in forecast.dropped or _was_taken_off(catalog, applied):
+        words = "it is not on the declared list any more"
+        yield Drift(applied.id, Cause.PATCH_REMOVED, words, f"patchkit revert {applied.id}{again}", *about)
+    elif in_place and row is not None and row.state is not PatchState.APPLIED:
+        words = _foretell(row) if row.state is not PatchState.OUTDATED else "the diff at hand is not the one applied"
+        remedy = suggest(Cause.PATCH_CHANGED, applied.id, row.state, at_hand=True, again=again)
+        yield Drift(applied.id, Cause.PATCH_CHANGED, words, remedy, *about)
+
+
+def _was_taken_off(catalog: Catalog, applied: Applied) -> bool:
+    return applied.reason is Reason.DECLARED and applied.id not in list_declared(catalog)
+
+
+def _compare_declared(forecast: _Forecast, again: str) -> Iterator[Drift]:
+    """Declared patches that the ledger does not hold: never applied, or the environment was made anew."""
+    known = {applied.id for applied in forecast.scene.ledger.applied} | set(forecast.renamed.values())
+    for row in forecast.rows.values():
+        if row.id in known or row.state not in WAITING:
+            continue
+        remedy = suggest(Cause.NOT_APPLIED, row.id, row.state, at_hand=True, again=again)
+        words = f"declared, and not applied here: {_foretell(row)}"
+        yield Drift(row.id, Cause.NOT_APPLIED, words, remedy, row.distribution, None, row.installed, row.state)
