@@ -24,7 +24,7 @@ from patchkit.examination import Progress, no_progress
 from patchkit.fits import Cell, Fit
 from patchkit.fold import Tree
 from patchkit.installed import Content
-from patchkit.model import PatchState
+from patchkit.model import FileDiff, PatchState
 from patchkit.outputs import write_output
 from patchkit.patchset import NotNeeded, Patch, PatchId, PatchSet, Variant
 from patchkit.pristine import Pristine, open_pristine
@@ -239,14 +239,19 @@ def _merge(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None) ->
     result = decision.stacked.result
     diffs = next(layer.diffs for layer in decision.layers if layer.id == patch.id)
     below, absent = _fold_below(bench, draft, patch)
-    target = bench.pristine(bench.target)
+    target, base = bench.pristine(bench.target), result.below(patch.id)
+
+    def guide(diff: FileDiff) -> str | None:
+        content = base.get(str(diff.old))
+        return find_home_of(diff, patch, target, b"" if content is None else content.data)
+
     merged = merge_trees(
         diffs,
         Sides(
-            base=result.below(patch.id),
+            base=base,
             ours=result.tree,
             theirs=lambda path: below[path] if path in below else target.read(path),
-            guide=lambda diff: find_home_of(diff, patch, target),
+            guide=guide,
             ours_name=str(patch.id),
             theirs_name=f"{bench.target.distribution} {bench.to}",
         ),

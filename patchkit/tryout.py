@@ -16,6 +16,7 @@ from patchkit.fold import FileOutcome
 from patchkit.homes import find_home
 from patchkit.installed import Environment
 from patchkit.model import EntryKind, FileDiff, PatchState
+from patchkit.moves import changed_symbols
 from patchkit.patchset import Catalog, Patch, PatchId, PatchSet, SymbolCheck, Variant
 from patchkit.pristine import Pristine
 from patchkit.report import FileReport
@@ -174,10 +175,14 @@ def _find_moves(
                 yield Move(str(diff.old), home)
 
 
-def find_home_of(diff: FileDiff, patch: Patch, pristine: Pristine) -> str | None:
-    """Where the text that one entry of ``patch`` changes is in the release, if not in its old file."""
+def find_home_of(diff: FileDiff, patch: Patch, pristine: Pristine, source: bytes = b"") -> str | None:
+    """Where the text that one entry of ``patch`` changes is in the release, if not in its old file.
+
+    ``source`` is that file as the entry fits it, where it is known: it tells best what is changed.
+    """
     symbols = [check for check in patch.checks if isinstance(check, SymbolCheck)]
     names = [check.symbol for check in symbols if diff.old in module_paths(check.module)]
+    names += changed_symbols(source, diff)
 
     def read(path: str) -> bytes | None:
         content = pristine.read(path)

@@ -264,6 +264,18 @@ def test_a_file_that_moved_is_followed_and_it_is_said(shelf: Shelf) -> None:
     assert fares(shelf, "1.1") == "fits"
 
 
+def test_what_a_diff_without_headings_is_about_is_read_from_the_old_release(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    moved = OTHER.replace(b"def first", b"def another").replace(b"def third", b"def one_more")
+    shelf.release(
+        "1.1", {MATHS: b"", "some_dist/sums.py": moved, "some_dist/more.py": b"def unrelated():\n    return 2\n"}
+    )
+    bare = MIDDLE.replace(MIDDLE[MIDDLE.index(b" @@ ") + 3 : MIDDLE.index(b"\n", MIDDLE.index(b" @@ ") + 3)], b"")
+    shelf.add("fix", patch("middle", bare, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert row["result"] == "clean" and row["moved"] == [{"path": MATHS, "to": "some_dist/sums.py"}]
+
+
 def test_a_file_that_is_gone_is_a_conflict_without_a_folder(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     shelf.release("1.1", {"some_dist/new.py": b"a = 1\n"})
