@@ -83,17 +83,20 @@ def find_paths(catalog: Catalog, patches: Sequence[Patch]) -> tuple[str, ...]:
 
 def stack_of(catalog: Catalog, patch: Patch) -> tuple[PatchId, ...]:
     """``patch`` and those that it comes after (`after`), theirs too; of alternatives only the first."""
-    patches = catalog.patches
+    patches = {id: each for id, each in catalog.patches.items() if each.distribution == patch.distribution}
     found = [patch.id]
-    groups = {(patch.id.set, patch.group)} if patch.group else set()
+    groups = _groups(patch)
     for id in found:
         for other in patches[id].after:
-            group = (other.set, patches[other].group) if other in patches and patches[other].group else None
-            same = patches[other].distribution == patch.distribution if other in patches else False
-            if same and other not in found and group not in groups:
+            if other in patches and other not in found and not groups & _groups(patches[other]):
                 found.append(other)
-                groups |= {group} if group is not None else set()
+                groups |= _groups(patches[other])
     return tuple(found)
+
+
+def _groups(patch: Patch) -> frozenset[tuple[str, str]]:
+    """The group of a patch, in its set; none where it has none."""
+    return frozenset({(patch.id.set, patch.group)} if patch.group else ())
 
 
 def open_release(pristine: Pristine, catalog: Catalog, paths: Sequence[str]) -> Scene:
