@@ -9,6 +9,7 @@ from patchkit.applied import Reason
 from patchkit.authored import DraftReport, name_edits
 from patchkit.authoring import Naming, open_workplace, tell_draft
 from patchkit.change import DEFAULTS, change
+from patchkit.decision import decide
 from patchkit.difference import changed_paths, make_diff
 from patchkit.drafts import (
     Draft,
@@ -28,7 +29,7 @@ from patchkit.model import Notice
 from patchkit.origins import Source, read_intended, require_ownership
 from patchkit.patchset import PatchId
 from patchkit.scene import Options, Scene, read_steadily
-from patchkit.wanted import Wanted
+from patchkit.wanted import Wanted, want_apply
 
 DEFAULT_PATCH = "captured"
 
@@ -95,11 +96,24 @@ def _find(scene: Scene, name: str, how: CaptureOptions, progress: Progress) -> _
         raise NoChange(
             words, hint="is this the environment you mean? name it with --python PATH or --site-packages DIR"
         )
+    _refuse_known(scene, edits)
     before, below = read_intended(scene, own, edits.files, how.source)
     if not changed_paths(before, edits.files):
         words = f"the edited files of {name} {own.distribution.version} are as shipped but for what RECORD says of them"
         raise NoChange(words, hint="RECORD may be wrong: reinstall the distribution")
     return _Found(scene, own.distribution.version, edits, before, below)
+
+
+def _refuse_known(scene: Scene, edits: Edits) -> None:
+    """Raise where the edit is what patches at hand do: `apply` adopts it, and another patch would be in their way."""
+    try:
+        bases = decide(scene, want_apply(scene.catalog, scene.ledger)).bases
+    except PatchkitError:
+        return  # something is wrong with the patch sets at hand, and is told when they are applied
+    adopted = [bases[path].adopted if path in bases else () for path in edits.files]
+    if all(adopted):
+        names = ", ".join(sorted({str(id) for ids in adopted for id in ids}))
+        raise NoChange(f"the edit is {names}, put there by hand", hint="`patchkit apply` takes it over")
 
 
 def _want(scene: Scene, id: PatchId, below: Sequence[PatchId]) -> Wanted:

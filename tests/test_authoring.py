@@ -473,6 +473,14 @@ def test_where_nothing_differs_the_answer_is_no(stage: Stage) -> None:
     assert error["code"] == "no-change" and str(stage.site) in error["message"]
 
 
+def test_an_edit_that_is_a_patch_at_hand_is_left_to_apply(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.write(MOD, FIVE)
+    error = refused(stage, "capture", "some-dist", exit_code=1)
+    assert "the edit is fix/one, put there by hand" in error["message"] and "`patchkit apply`" in error["hint"]
+    assert stage.actions("apply") == {"fix/one": "adopted"}
+
+
 def change_a_binary(stage: Stage) -> None:
     put(stage.site / "some_dist/a.so", b"\x7fELF\0\2")
 
