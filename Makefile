@@ -30,6 +30,8 @@ tests: environment-dev
 	    command -v "$${need%:*}" >/dev/null || \
 	        echo "note: there is no $${need%:*} here; tests that compare with it are skipped (apt-get install $${need#*:})"; \
 	done
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	    echo 'note: there is no Chromium here; tests of the HTML report in a browser are skipped (apt-get install chromium)'
 	@$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
 demo: environment-demo

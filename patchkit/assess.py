@@ -181,7 +181,7 @@ def _conflict(
 def tell(files: Sequence[FileOutcome]) -> str:
     """The first thing that does not fit, in words, and how many more there are."""
     words = [told for file in files for told in _tell_file(file)]
-    more = f" (and {len(words) - 1} more that does not fit)" if len(words) > 1 else ""
+    more = f" (and {len(words) - 1} more that {'do' if len(words) > 2 else 'does'} not fit)" if len(words) > 1 else ""
     return (words[0] if words else files[0].path) + more
 
 

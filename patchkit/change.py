@@ -148,10 +148,12 @@ def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:
 def _judge_files(decision: Decision) -> list[PatchkitError]:
     """Files that may not be touched, and hold a patch that would leave them: reverted, changed or not needed by now."""
     problems: list[PatchkitError] = []
+    named = {layer.id: frozenset(layer.paths) for layer in decision.layers}
     for path, base in decision.bases.items():
         entry = decision.facts[path].entry
-        staying = {layer.id for layer in decision.layers if path in layer.paths}
-        if base.problem is not None and entry is not None and set(entry.patches) - staying:
+        if base.problem is None or entry is None:
+            continue
+        if any(path not in named.get(id, ()) for id in entry.patches):
             problems.append(base.problem)
     return problems
 

@@ -106,11 +106,14 @@ def _read_wish(arguments: Sequence[str], environ: Mapping[str, str]) -> _Wish:
         said = environ.get(variable, "").strip().lower()
         return any(name in arguments for name in names) or said in ("1", "true", "t", "yes", "y", "on")
 
-    colors = [word.partition("=")[2] for word in arguments if word.startswith("--color=")]
-    colors += [value for word, value in pairwise(arguments) if word == "--color"]
+    def list_values(name: str) -> list[str]:
+        joined = [word.partition("=")[2] for word in arguments if word.startswith(f"{name}=")]
+        return joined + [value for word, value in pairwise(arguments) if word == name]
+
+    colors, formats = list_values("--color"), list_values("--format")
     return _Wish(
         command=next((word for word in arguments if word in NAMES), None),
-        json=is_wished(["--json"], "PATCHKIT_JSON"),
+        json="json" in formats or is_wished(["--json"], "PATCHKIT_JSON"),
         verbose=is_wished(["--verbose", "-v"], "PATCHKIT_VERBOSE"),
         color=COLORS.get((colors or [environ.get("PATCHKIT_COLOR", "")])[-1]),
     )

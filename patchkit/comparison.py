@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from patchkit.account import account_for
 from patchkit.applied import Applied, Reason
+from patchkit.assess import is_in_place
 from patchkit.causes import FITTING, find_causes, suggest
 from patchkit.decision import Decision, decide
 from patchkit.drift import Cause, Drift, DriftedFile
@@ -115,6 +116,8 @@ def _compare_applied(forecast: _Forecast, again: str) -> Iterator[Drift]:
     memory = Memory(scene, facts)
     for applied in scene.ledger.applied:
         owner = owners[applied.distribution]
+        if owner.trouble and is_in_place(applied, facts):
+            continue  # which copy counts is in doubt, and a warning; the patch is where it was put
         causes = find_causes(applied, owner.version, facts, record_kept=owner.record_kept)
         for cause, paths in causes.items():
             files = tuple(memory.describe(applied, path) for path in paths)

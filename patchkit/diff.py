@@ -31,6 +31,7 @@ from patchkit.headers import Modes, Names, is_empty_blob, read_modes, read_names
 from patchkit.model import DiffText, EntryKind, FileDiff, Hunk
 from patchkit.paths import LeavesRoot, is_chosen, require_inside
 
+_LONGEST_SHOWN = 300  # characters of a path
 _TYPE, _REGULAR = 0o170000, 0o100000
 _REFUSED_TYPES: dict[int, tuple[type[DiffError], str]] = {
     0o120000: (SymlinkDiff, "makes, changes or removes a symbolic link"),
@@ -172,7 +173,8 @@ def _require_inside(raw: RawEntry, names: Names) -> None:
         try:
             require_inside(name, path)
         except LeavesRoot as error:
-            raw.fail(f"the path {path!a} {error}", error=UnsafePath)
+            shown = path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}..."
+            raw.fail(f"the path {shown!a} {error}", error=UnsafePath)
 
 
 def _kind(raw: RawEntry, names: Names) -> EntryKind:
@@ -227,16 +229,19 @@ def _is_whole(diff: FileDiff, modes: Modes) -> bool:
 
 # ---- the second reader ----------------------------------------------------------------------------------------
 
+_AT_ONCE = 500  # hunks: unidiff needs a kilobyte a line
 _Reading = tuple[int, int, int, int, str, str, str]
 
 
 def _cross_check(raw: RawEntry) -> None:
     """Read the hunks with unidiff and compare: starts, counts, section, and both sides."""
-    if raw.hunks and _read_by_unidiff(b"".join(raw.bodies).decode("latin-1")) != _as_read_here(raw):
-        raw.fail("the hunks of this entry can be read in two ways")
+    for start in range(0, len(raw.hunks), _AT_ONCE):
+        batch = slice(start, start + _AT_ONCE)
+        if _read_by_unidiff(b"".join(raw.bodies[batch]).decode("latin-1")) != _as_read_here(raw.hunks[batch]):
+            raw.fail("the hunks of this entry can be read in two ways")
 
 
-def _as_read_here(raw: RawEntry) -> list[_Reading]:
+def _as_read_here(hunks: tuple[Hunk, ...]) -> list[_Reading]:
     return [
         (
             hunk.old_start,
@@ -247,7 +252,7 @@ def _as_read_here(raw: RawEntry) -> list[_Reading]:
             hunk.old.decode("latin-1"),
             hunk.new.decode("latin-1"),
         )
-        for hunk in raw.hunks
+        for hunk in hunks
     ]
 
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from patchkit.alignment import align
 from patchkit.errors import Bug, PatchkitError, Unpatchable, raise_all
 from patchkit.fold import Layer, Tree, fold, reverse
 from patchkit.installed import Content, is_same, sha256
 from patchkit.model import DiffText
 from patchkit.patchset import PatchId
+from patchkit.patience import align
 from patchkit.places import Text
 
 CONTEXTS = (3, 5, 8, 12, 20, 40)

@@ -9,36 +9,33 @@ import click
 
 from patchkit.aftermath import follow, reapply
 from patchkit.comparison import compare
-from patchkit.console import Progress, echo, print_json, tell, tell_with
+from patchkit.console import Progress, echo, print_json, tell
+from patchkit.delivery import catch, deliver
 from patchkit.drift_text import render_drift
 from patchkit.errors import ExitCode
+from patchkit.formats import Delivery, Format
 from patchkit.golden import to_document as golden_to_document
 from patchkit.golden import write_golden
 from patchkit.inventory import compare_with, export
-from patchkit.options import COMMON, Output, split, with_options
+from patchkit.options import COMMON, REPORT, Output, split, to_delivery, with_options
 from patchkit.outputs import write_output
 from patchkit.report import Report, to_document
 
 
 @click.command()
 @click.option("--against", metavar="FILE", type=click.Path(readable=False), help="Compare with what `export` wrote.")
+@with_options(REPORT)
 @with_options(COMMON)
 def drift(against: str | None, **keys: Any) -> int:
     """What changed since apply, why, and what to do."""
+    delivery = to_delivery(keys)
     options, output = split(keys)
     with Progress(output):
         if against is not None:
-            report = compare_with(options, against, again=output.again)
+            report = catch(lambda: compare_with(options, against, again=output.again))
         else:
-            report = compare(options, again=output.again)
-    return _tell_drift(report, output)
-
-
-def _tell_drift(report: Report, output: Output) -> int:
-    if output.json:
-        print_json(to_document(report))
-        return int(report.exit_code)
-    return tell_with(render_drift(report, verbose=output.verbose), report, output)
+            report = catch(lambda: compare(options, again=output.again))
+    return deliver(report, delivery, output)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -59,7 +56,9 @@ def run(command: tuple[str, ...], wants_reapply: bool, **keys: Any) -> int:
             mended = reapply(options, report, progress.advance)
         told = int(tell(replace(mended, command="run") if output.json else mended, output))
     else:
-        told = _tell_drift(report, output) if drifted or output.json or output.verbose else int(ExitCode.DONE)
+        worth_telling = drifted or output.json or output.verbose
+        delivery = Delivery(Format.JSON if output.json else Format.TEXT)
+        told = deliver(report, delivery, output) if worth_telling else int(ExitCode.DONE)
     return code or told
 
 

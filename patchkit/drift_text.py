@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from click import style
 
+from patchkit.alignment import LONGEST
 from patchkit.drift import Cause, Drift, DriftedFile, HunkTrace, Trace
+from patchkit.escapes import make_legible
 from patchkit.report import PatchReport, Report
 
 WIDTH = 100
@@ -34,7 +36,7 @@ def render_drift(report: Report, *, verbose: bool = False) -> Iterator[str]:
         python = f" (Python {report.python})" if report.python is not None else ""
         yield style(f"environment {report.site_root}{python}", dim=True)
     rows = report.drift or ()
-    cells = [(_name(row), row.cause.value, _versions(row)) for row in rows]
+    cells = [(name_row(row), row.cause.value, tell_versions(row)) for row in rows]
     widths = [max((len(cell[column]) for cell in cells), default=0) for column in range(2)]
     for row, (name, cause, versions) in zip(rows, cells, strict=True):
         yield f"{name:<{widths[0]}}  {style(f'{cause:<{widths[1]}}', fg=_COLOURS[row.cause])}  {versions}".rstrip()
@@ -43,6 +45,13 @@ def render_drift(report: Report, *, verbose: bool = False) -> Iterator[str]:
         if row.remedy:
             yield f"    remedy: {style(row.remedy, bold=True)}"
     yield report.summary or summarise(report)
+
+
+def tell_headline(report: Report) -> str:
+    """One line for the whole report, also where there is an error."""
+    if report.error is not None:
+        return f"drift cannot be told: {report.error.message.splitlines()[0]}"
+    return report.summary or summarise(report)
 
 
 def summarise(report: Report) -> str:
@@ -56,11 +65,13 @@ def summarise(report: Report) -> str:
     return "no drift: " + ", ".join(f"{count} {state}" for state, count in states.items())
 
 
-def _name(row: Drift) -> str:
+def name_row(row: Drift) -> str:
+    """The patch that a row is about; a row without one is about the whole site root."""
     return "(all)" if row.id is None else str(row.id)
 
 
-def _versions(row: Drift) -> str:
+def tell_versions(row: Drift) -> str:
+    """The distribution with the version that was patched and the one that is there now."""
     if row.distribution is None:
         return ""
     if row.recorded is None or row.recorded == row.found:
@@ -93,12 +104,15 @@ def _render_hunk(row: Drift, file: DriftedFile, hunk: HunkTrace, *, verbose: boo
     yield f"      hunk {hunk.number} (line {hunk.line}) {hunk.trace.value}{near if hunk.trace is Trace.GONE else ''}"
     edited = row.cause is Cause.EDITED and hunk.trace is Trace.GONE and bool(hunk.found)
     if verbose or (edited and len(hunk.expected) <= SHOWN_LINES):
-        yield from _indent("expected", hunk.expected)
-        yield from _indent("found   ", hunk.found)
+        longest = LONGEST if verbose else WIDTH - len("        expected | ")
+        yield from _indent("expected", hunk.expected, longest)
+        yield from _indent("found   ", hunk.found, longest)
 
 
-def _indent(word: str, lines: Sequence[str]) -> Iterator[str]:
-    return (f"        {word} | {line}" for line in lines)
+def _indent(word: str, lines: Sequence[str], longest: int) -> Iterator[str]:
+    shown = (make_legible(line[: longest + 1]) for line in lines)
+    cut = (line if len(line) <= longest else f"{line[: longest - 4]} ..." for line in shown)
+    return (f"        {word} | {line}" for line in cut)
 
 
 def _wrap(lines: Iterable[str], indent: int) -> Iterator[str]:

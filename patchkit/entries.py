@@ -16,7 +16,10 @@ from patchkit.hunktext import HUNK_HEADER, Cursor, read_hunk
 from patchkit.model import Hunk
 
 MAX_BYTES = 64 * 1024 * 1024
+MAX_LINES = 1_000_000
+MAX_ENTRIES = 20_000
 
+_SPLIT = "split it into several patches, or leave out what no wheel has"
 _BINARY = re.compile(rb"Binary files (.+) and (.+) differ|Binary file (.+) has changed", re.DOTALL)
 _BINARY_BLOCK = re.compile(rb"(?:literal|delta) \d+")
 _MAIL = re.compile(rb"From \S+ .*\d:\d\d")
@@ -75,6 +78,8 @@ def read_entries(data: bytes, *, file: str) -> tuple[list[RawEntry], DiffError |
     try:
         if len(data) > MAX_BYTES:
             raise DiffTooLarge(f"the diff is over {MAX_BYTES // 1024**2} MiB", file=file, line=1)
+        if data.count(b"\n") > MAX_LINES:
+            raise DiffTooLarge(f"the diff has over {MAX_LINES:,} lines", file=file, line=1, hint=_SPLIT)
         _read_all(Cursor(data, file), entries)
     except DiffError as error:
         return entries, error
@@ -87,6 +92,9 @@ def _read_all(cursor: Cursor, entries: list[RawEntry]) -> None:
     while (line := cursor.next()) is not None:
         entry = _read_entry(cursor, line)
         if entry is not None:
+            if len(entries) == MAX_ENTRIES:
+                words = f"the diff names over {MAX_ENTRIES:,} files"
+                cursor.fail(words, line=entry.line, error=DiffTooLarge, hint=_SPLIT)
             entries.append(entry)
             free, announced = False, None
         elif _announces(line):

@@ -13,6 +13,9 @@ from patchkit.patchset import Constraint, PatchId
 from patchkit.tables import Table
 from patchkit.versions import common_version, normalised, specifier_trouble
 
+MOST_GLOBS = 64
+LONGEST_GLOB = 1024
+
 Ranges = list[tuple[str, str]]  # specifiers that must not overlap, each with its key path in front
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -83,6 +86,17 @@ def _path_trouble(path: str) -> str:
     if ".." in parts:
         return 'leaves its folder by ".."'
     return 'has an empty or "." component' if "" in parts or "." in parts else ""
+
+
+def read_globs(table: Table, key: str) -> tuple[str, ...]:
+    """The patterns of paths that a variant takes or leaves out, no more than each of many files can be held against."""
+    globs = table.texts(key)
+    if len(globs) > MOST_GLOBS:
+        table.note(key, f"{len(globs)} patterns are too many; the limit is {MOST_GLOBS}")
+    for index, glob in enumerate(globs):
+        if len(glob) > LONGEST_GLOB:
+            table.note(f"{key}[{index}]", f"{len(glob)} characters are too many; the limit is {LONGEST_GLOB}")
+    return globs
 
 
 def read_constraints(table: Table) -> tuple[Constraint, ...]:

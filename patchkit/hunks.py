@@ -10,12 +10,16 @@ Sources: git-apply(1) and its treatment of the first and last lines; patch(1); g
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from patchkit.model import EntryKind, FileDiff, Hunk, HunkOutcome, HunkResult
 from patchkit.places import MAX_PLACES, Text, diagnosed
 
 Layer = tuple[tuple[int, int], ...]
+
+MAX_MISFITS = 100
+"""Hunks of one entry: when so many do not fit, those behind them are not tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +102,7 @@ def _conflict(number: int, line: int, reason: str) -> HunkOutcome:
 
 
 def _apply(text: Text, hunks: tuple[Hunk, ...], lower: Shift) -> Placed:
-    placing = _Placing(text, lower)
-    outcomes = tuple(placing.place(hunk) for hunk in hunks)
+    outcomes = _try_all(hunks, _Placing(text, lower).place)
     if any(outcome.result is HunkResult.CONFLICT for outcome in outcomes):
         return Placed(None, outcomes)
     pieces: list[bytes] = []
@@ -113,6 +116,19 @@ def _apply(text: Text, hunks: tuple[Hunk, ...], lower: Shift) -> Placed:
             layer.append((outcome.line + hunk.old_count - hunk.trailing, hunk.new_count - hunk.old_count))
     pieces.append(text.data[end:])
     return Placed(b"".join(pieces), outcomes, tuple(layer))
+
+
+def _try_all(hunks: tuple[Hunk, ...], judge: Callable[[Hunk], HunkOutcome]) -> tuple[HunkOutcome, ...]:
+    """What ``judge`` says of each hunk, until `MAX_MISFITS` of them are conflicts."""
+    outcomes: list[HunkOutcome] = []
+    misfits = 0
+    for hunk in hunks:
+        outcomes.append(judge(hunk))
+        misfits += outcomes[-1].result is HunkResult.CONFLICT
+        if misfits == MAX_MISFITS and (left := len(hunks) - len(outcomes)):
+            words = f"{outcomes[-1].reason}; the {left} hunks behind it were not tried"
+            return (*outcomes[:-1], replace(outcomes[-1], reason=words))
+    return tuple(outcomes)
 
 
 class _NoPlace(Exception):
@@ -225,6 +241,8 @@ class _Placing:
 
     def places(self, hunk: Hunk) -> list[int]:
         """All lines where it fits that no earlier hunk has taken."""
+        if self.text.exhausted:
+            raise _NoPlace("is not searched for: too many hunks of this file are not at the line that they state")
         return [line for line in self.text.places(hunk.old) if not self.taken(line, line + hunk.old_count)]
 
     def taken(self, begin: int, end: int) -> bool:
@@ -247,22 +265,25 @@ class _Placing:
 
 
 def _find_upstream(text: Text, diff: FileDiff, hunks: tuple[Hunk, ...]) -> tuple[HunkOutcome, ...]:
-    outcomes: list[HunkOutcome] = []
     floor = 1
-    for hunk in hunks:
+
+    def judge(hunk: Hunk) -> HunkOutcome:
+        nonlocal floor
         try:
             line = _upstream_line(text, hunk, floor, whole=diff.kind is EntryKind.CREATE)
         except _NoPlace as reason:
-            outcomes.append(diagnosed(text, _conflict(hunk.number, hunk.new_begin, str(reason)), hunk.new))
-            continue
+            return diagnosed(text, _conflict(hunk.number, hunk.new_begin, str(reason)), hunk.new)
         floor = line + hunk.new_count
-        outcomes.append(HunkOutcome(hunk.number, line, line - hunk.new_begin, HunkResult.UPSTREAM))
-    return tuple(outcomes)
+        return HunkOutcome(hunk.number, line, line - hunk.new_begin, HunkResult.UPSTREAM)
+
+    return _try_all(hunks, judge)
 
 
 def _upstream_line(text: Text, hunk: Hunk, floor: int, *, whole: bool) -> int:
     if not hunk.added:
         raise _NoPlace("only deletes lines, so their absence proves nothing")
+    if text.exhausted:
+        raise _NoPlace("what it brings is not searched for: too many hunks of this file are")
     places = text.places(hunk.new)
     if not places:
         raise _NoPlace("what it brings is not in the file")

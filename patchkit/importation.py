@@ -23,6 +23,7 @@ from patchkit.drafts import (
     write_draft,
 )
 from patchkit.errors import Conflict, DiffTooLarge, NoMatchingFile, UsageError, VariantExists, raise_all
+from patchkit.fields import MOST_GLOBS
 from patchkit.mail import read_letter
 from patchkit.model import EntryKind, FileDiff, Notice, PatchState
 from patchkit.origins import peek_pristine, require_ownership
@@ -135,7 +136,7 @@ def _require_landing(submission: Submission, found: _Found) -> None:
 
 def _to_material(submission: Submission, found: _Found, id: PatchId, summary: str) -> Material:
     placement, dist = found.placement, found.own.distribution
-    if len(placement.routes) == 1:
+    if len(placement.routes) == 1 and len(placement.include) <= MOST_GLOBS:
         [route] = placement.routes
         diff, include = submission.data, placement.include
     else:

@@ -21,6 +21,7 @@ from patchkit.fields import (
     read_constraints,
     read_distribution,
     read_distributions,
+    read_globs,
     read_markers,
     read_name,
     read_patch_names,
@@ -55,6 +56,8 @@ LARGEST_BYTES = 1 << 20
 LONGEST_KEY = 256  # parts of a dotted key: tomllib's time grows with their square
 LARGEST_STRIP = 64
 LONGEST_TIMEOUT_S = 3600.0
+MOST_PATCHES = 1000  # all that is compared is compared with each other
+MOST_VARIANTS = 50
 
 _PERHAPS_A_KEY = re.compile(rb"[^\s=\[\]{},#]+")
 
@@ -190,7 +193,7 @@ def _patch_set(top: Table, folder: str) -> PatchSet:
         top.note("name", f'"{name}" is not the name of its folder; write name = "{own}", or rename the folder')
     distribution = read_distribution(top, "distribution")
     constraints, markers = read_constraints(top), read_markers(top)
-    tables = top.tables("patch")
+    tables = top.tables("patch", most=MOST_PATCHES)
     if top.values.get("patch", []) == []:
         top.note("patch", "a patch set needs at least one patch; write [[patch]]")
     patches = tuple(
@@ -223,9 +226,9 @@ def _patch(
         markers=markers + read_markers(table),
         shadowed_by=read_distributions(table, "shadowed-by"),
         provenance=_provenance(table),
-        variants=tuple(_variant(one, ranges) for one in table.tables("variant")),
-        not_needed=tuple(_not_needed(one, ranges) for one in table.tables("not-needed")),
-        checks=tuple(check for one in table.tables("check") if (check := _check(one))),
+        variants=tuple(_variant(one, ranges) for one in table.tables("variant", most=MOST_VARIANTS)),
+        not_needed=tuple(_not_needed(one, ranges) for one in table.tables("not-needed", most=MOST_VARIANTS)),
+        checks=tuple(check for one in table.tables("check", most=MOST_VARIANTS) if (check := _check(one))),
     )
     if table.values.get("variant", []) == [] and table.values.get("not-needed", []) == []:
         table.note("variant", "a patch needs a diff, or the versions that need none; write [[patch.variant]]")
@@ -240,8 +243,8 @@ def _variant(table: Table, ranges: Ranges) -> Variant:
         file=read_path(table, "file", required=True),
         strip=table.integer("strip", default=1, low=0, high=LARGEST_STRIP),
         directory=read_path(table, "directory"),
-        include=table.texts("include"),
-        exclude=table.texts("exclude"),
+        include=read_globs(table, "include"),
+        exclude=read_globs(table, "exclude"),
     )
     table.finish()
     return variant

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
 
-from patchkit.alignment import align
+from patchkit.patience import align
 from patchkit.places import Text
 
 MARKER = b"<<<<<<< "

@@ -12,6 +12,7 @@ import click
 
 from patchkit.change import ApplyOptions
 from patchkit.errors import UsageError
+from patchkit.formats import Delivery, Format
 from patchkit.model import ForeignPolicy
 from patchkit.scene import Options
 
@@ -99,6 +100,20 @@ APPLY = (
     click.option("--no-checks", is_flag=True, help="Run no checks."),
 )
 
+REPORT = (
+    click.option(
+        "--format",
+        type=click.Choice([each.value for each in Format]),
+        help="How the report is written; json is --json.",
+    ),
+    click.option(
+        "--output",
+        metavar="FILE",
+        type=click.Path(readable=False),
+        help="Write the report to a file.",
+    ),
+)
+
 
 def with_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
     """Add ``options`` to a command, in the order in which its help lists them."""
@@ -141,6 +156,20 @@ def _say_again(options: Options) -> str:
     words += [word for folder in options.patches for word in ("--patches", folder)] if "patches" in typed else []
     words += ["--bundled"] if options.bundled and "bundled" in typed else []
     return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def to_delivery(keys: dict[str, Any]) -> Delivery:
+    """Where and how a report is wanted. ``keys`` keeps ``as_json``, now true to the format. Raises `UsageError`.
+
+    A format that was typed wins over the variable of ``--json``, and contradicts the option.
+    """
+    typed, json = keys.pop("format"), keys["as_json"]
+    source = click.get_current_context().get_parameter_source("as_json")
+    if json and typed not in (None, "json") and source is click.core.ParameterSource.COMMANDLINE:
+        raise UsageError(f"--json and --format {typed} contradict each other", hint="give one of them")
+    format = Format(typed) if typed is not None else Format.JSON if json else Format.TEXT
+    keys["as_json"] = format is Format.JSON
+    return Delivery(format, keys.pop("output"))
 
 
 def to_how(keys: dict[str, Any]) -> ApplyOptions:

@@ -10,6 +10,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+LONGEST_PATH = 4096
+"""Bytes: PATH_MAX of Linux, which no system exceeds."""
+
 _ESCAPES = {
     b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v",
     b'"': b'"', b"\\": b"\\",
@@ -90,6 +93,8 @@ def require_inside(name: bytes, path: str) -> None:
 
 
 def _unsafe_name(name: bytes) -> str:
+    if len(name) > LONGEST_PATH:
+        return f"is longer than {LONGEST_PATH} bytes"
     if name.startswith(b"/"):
         return "is absolute"
     if b"\\" in name:
@@ -132,22 +137,69 @@ def matches(path: str, glob: str) -> bool:
 
     ``?`` is one character and ``*`` any number of them, neither a ``/``; ``**`` is any number of any characters, and
     ``**/`` may also be nothing. All else stands for itself.
+
+    Every way to match is followed at once, so that no glob takes longer than its length times that of ``path``.
     """
-    return _pattern(glob).fullmatch(path) is not None
+    ends = 1  # bit i: what was read of the glob matches the first i characters of the path
+    for part in _parts(glob):
+        match part:
+            case "*":
+                ends = _any_below(ends, path)
+            case "**/":
+                ends |= _any(ends, path) & _behind_slash(path)
+            case _ if part.startswith("**"):
+                ends = _any(ends, path)
+            case _:
+                ends = _one_after_the_other(ends, path, part)
+        if not ends:
+            return False
+    return bool(ends >> len(path))
 
 
 @lru_cache(maxsize=256)
-def _pattern(glob: str) -> re.Pattern[str]:
-    parts = re.split(r"(\*\*/|\*{2,}|\*|\?)", glob)
-    return re.compile("".join(map(_translated, parts)), re.DOTALL)
+def _parts(glob: str) -> tuple[str, ...]:
+    return tuple(part for part in re.split(r"(\*\*/|\*{2,}|\*)", glob) if part)
 
 
-def _translated(part: str) -> str:
-    match part:
-        case "?":
-            return "[^/]"
-        case "*":
-            return "[^/]*"
-        case "**/":
-            return "(?:.*/)?"
-    return ".*" if part.startswith("**") else re.escape(part)
+def _any(ends: int, path: str) -> int:
+    """All ends from the first one on."""
+    return (2 << len(path)) - (ends & -ends)
+
+
+def _any_below(ends: int, path: str) -> int:
+    """All ends that can be come to from one of ``ends`` without passing a slash."""
+    found, begin = 0, 0
+    for part in path.split("/"):
+        within = (2 << begin + len(part)) - (1 << begin)
+        if here := ends & within:
+            found |= within & -(here & -here)
+        begin += len(part) + 1
+    return found
+
+
+def _behind_slash(path: str) -> int:
+    return sum(2 << index for index, character in enumerate(path) if character == "/")
+
+
+def _one_after_the_other(ends: int, path: str, part: str) -> int:
+    """The ends behind ``part``, whose characters stand for themselves, but for ``?``."""
+    if ends & (ends - 1) == 0:
+        at = ends.bit_length() - 1
+        found = path[at : at + len(part)]
+        return ends << len(part) if len(found) == len(part) and all(map(_is_alike, found, part)) else 0
+    places = _places(path)
+    for character in part:
+        ends = (ends & places.get(character, 0 if character != "?" else ~places.get("/", 0))) << 1
+    return ends & (2 << len(path)) - 1
+
+
+def _is_alike(character: str, meant: str) -> bool:
+    return character == meant or (meant == "?" and character != "/")
+
+
+def _places(path: str) -> dict[str, int]:
+    """For each character of the path, the bits of the places where it stands."""
+    found: dict[str, int] = {}
+    for index, character in enumerate(path):
+        found[character] = found.get(character, 0) | 1 << index
+    return found

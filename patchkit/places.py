@@ -16,6 +16,9 @@ from itertools import accumulate
 from patchkit.model import HunkOutcome
 
 MAX_PLACES = 1000
+MAX_SEARCHED = 1 << 30
+"""Bytes that are searched in one text for all its hunks together: about two seconds."""
+_PLACE_COST = 4096  # a place that is found takes as long as searching so many bytes
 _MAX_VOTERS = 200
 _MAX_VOTES_EACH = 50
 
@@ -31,6 +34,12 @@ class Text:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self._searched = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it was searched so often that no other run of lines should be looked for."""
+        return self._searched > MAX_SEARCHED
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -91,6 +100,7 @@ class Text:
         while at >= 0 and len(found) <= MAX_PLACES:
             found.append(bisect_left(self._starts, at + 1) + 1)
             at = self.data.find(behind_line, at + 1)
+        self._searched += (len(self.data) if at < 0 else at) + _PLACE_COST * len(found)
         return found
 
     @cached_property

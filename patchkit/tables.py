@@ -100,13 +100,16 @@ class Table:
             self.note(key, f"must be a number above 0, up to {high:g}, not {shown(value)}")
         return default
 
-    def tables(self, key: str) -> list[Table]:
-        """The tables of an array, ``[[key]]``."""
+    def tables(self, key: str, *, most: int) -> list[Table]:
+        """The tables of an array, ``[[key]]``; none of them where there are more than ``most``."""
         value = self._take(key)
         if value is _MISSING:
             return []
         if not isinstance(value, list):
             self.note(key, f"must be an array of tables, not {_kind(value)}; write [[{self._header(key)}]]")
+            return []
+        if len(value) > most:
+            self.note(key, f"{len(value)} tables are too many; the limit is {most}")
             return []
         for index, item in enumerate(value):
             if not isinstance(item, dict):

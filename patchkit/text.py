@@ -14,6 +14,9 @@ from patchkit.model import Action, CheckResult, HunkResult, PatchState
 from patchkit.patchset import Catalog, Patch, PatchSet, PythonCheck
 from patchkit.report import FileReport, PatchReport, Report
 
+SHOWN_PROBLEMS = 100
+LONGEST_SHOWN = 1000
+"""Characters of a line; --json has all of them."""
 SHOWN_LINES = 12
 """Lines of a conflicting hunk that are shown without --verbose."""
 
@@ -74,11 +77,12 @@ def render_notices(report: Report) -> Iterator[str]:
 
 def render_error(error: PatchkitError) -> Iterator[str]:
     """All problems, each with its hint, for standard error."""
-    hints: list[str] = []
-    for single in error.all():
+    problems = error.all()
+    for single in problems[:SHOWN_PROBLEMS]:
         yield f"{style('error', fg='red', bold=True)}: {single.message}"
-        if single.hint and single.hint not in hints:
-            hints.append(single.hint)
+    if len(problems) > SHOWN_PROBLEMS:
+        yield f"and {len(problems) - SHOWN_PROBLEMS} more problems; --json has all of them"
+    hints = dict.fromkeys(single.hint for single in problems[:SHOWN_PROBLEMS] if single.hint)
     for hint in hints:
         yield f"{style('hint', fg='cyan')}: {hint}"
 
@@ -138,9 +142,13 @@ def _render_file(file: FileReport, *, verbose: bool) -> Iterator[str]:
         because = f": {hunk.reason}" if hunk.reason else ""
         yield f"      hunk {hunk.number} ({where}) {hunk.result.value}{because}"
         if hunk.result is HunkResult.CONFLICT and (verbose or len(hunk.expected) <= SHOWN_LINES):
-            yield from _indent((f"expected | {line}" for line in hunk.expected), 8)
+            yield from _indent((f"expected | {_clip(line)}" for line in hunk.expected), 8)
             near = f" near line {hunk.nearest}" if hunk.nearest else ""
-            yield from _indent((f"found{near} | {line}" for line in hunk.found), 8)
+            yield from _indent((f"found{near} | {_clip(line)}" for line in hunk.found), 8)
+
+
+def _clip(line: str) -> str:
+    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}... ({len(line)} characters)"
 
 
 def _indent(lines: Iterable[str], width: int = 4) -> Iterator[str]:

@@ -21,8 +21,9 @@ _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SEPARATORS = re.compile(r"[-_.]+")
 _PATCH_FILE = re.compile(r"(?P<name>.+?)(?:==|@|\+)(?P<version>.*)\.patch", re.DOTALL)
 _LOWER = frozenset({">=", ">", "~=", "==", "==="})
-_UPPER = frozenset({"<=", "<", "==", "==="})
+_UPPER = frozenset({"<=", "<", "==", "===", "~="})
 _LOWEST = ("0.dev0", "0")
+MOST_CLAUSES = 20
 _SUFFIXES = ("", ".0.1", ".post0", ".dev0", "a0.dev0", "a0", "b0", "rc0", ".post0.dev0", ".0.1.dev0")
 
 
@@ -76,6 +77,8 @@ def variant_for(patch: Patch, version: str) -> Variant | NotNeeded | None:
 def specifier_trouble(text: str) -> str:
     """Why ``text`` is not a specifier that holds some version, in words; "" if it is one."""
     example = 'write for example ">=0.4.0.dev0,<0.5.dev0"'
+    if text.count(",") >= MOST_CLAUSES:
+        return f"{text.count(',') + 1} clauses are too many; the limit is {MOST_CLAUSES}"
     try:
         clauses = _clauses(text)
         held = any(contains(text, sample) for sample in _samples(text))
@@ -93,8 +96,11 @@ def common_version(one: str, other: str) -> str | None:
     """
     if _apart(one, other) or _apart(other, one):
         return None
-    samples = chain(_samples(one), _samples(other))
-    return next((sample for sample in samples if contains(one, sample) and contains(other, sample)), None)
+    both = chain(
+        (sample for sample in _held(one) if contains(other, sample)),
+        (sample for sample in _held(other) if contains(one, sample)),
+    )
+    return next(both, None)
 
 
 def prerelease_gaps(specifiers: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -139,14 +145,29 @@ def _lower_bounds(text: str) -> tuple[Version, ...]:
 def _upper_bounds(text: str) -> tuple[tuple[Version, bool], ...]:
     """Versions that nothing in the range is above, local parts aside, and whether they are out of it themselves."""
     return tuple(
-        (_public(_bound(clause)), clause.operator == "<")
+        (_end(clause), True)
+        if clause.operator == "~=" or clause.version.endswith(".*")
+        else (_public(_bound(clause)), clause.operator == "<")
         for clause in _clauses(text)
-        if clause.operator in _UPPER and not clause.version.endswith(".*")
+        if clause.operator in _UPPER
     )
+
+
+def _end(clause: Specifier) -> Version:
+    """What no version of ``==1.2.*`` or ``~=1.2.3`` comes up to: the first of 1.3."""
+    bound = _bound(clause)
+    release = bound.release if clause.operator == "==" else bound.release[:-1]
+    return Version(f"{bound.epoch}!{'.'.join(map(str, (*release[:-1], release[-1] + 1)))}.dev0")
 
 
 def _public(version: Version) -> Version:
     return Version(version.public) if version.local else version
+
+
+@cache
+def _held(text: str) -> tuple[str, ...]:
+    """Those of its samples that a specifier holds."""
+    return tuple(sample for sample in _samples(text) if contains(text, sample))
 
 
 def _samples(text: str) -> Iterator[str]:

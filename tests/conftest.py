@@ -17,6 +17,7 @@ from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 import worlds
+from drifted import World, make_world
 from worlds import Finished, LinkMode, RunPatchkit, UvInstall, Venv
 
 # No deadline: the machines of a build farm stall. No database: tests write nothing into the checkout.
@@ -124,6 +125,12 @@ def make_site(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         return Path(shutil.copytree(model, path, symlinks=True))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def drifted_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """An environment in which every cause of drift has been at work; for reading only."""
+    return make_world(tmp_path_factory.mktemp("drifted"))
 
 
 @pytest.fixture(scope="session")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from patchkit.diff import _cross_check, read_diff
-from patchkit.entries import MAX_BYTES, read_entries
+from patchkit.entries import MAX_BYTES, MAX_ENTRIES, MAX_LINES, read_entries
 from patchkit.errors import (
     BinaryDiff,
     CopyDiff,
@@ -28,6 +31,7 @@ from patchkit.errors import (
     UnsafePath,
 )
 from patchkit.model import DiffText, EntryKind, FileDiff
+from patchkit.paths import LONGEST_PATH, matches
 
 HUNK = b"@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n"
 PLAIN = b"--- a/pkg/m.py\n+++ b/pkg/m.py\n" + HUNK
@@ -491,6 +495,31 @@ def test_numbers_and_size_are_bounded() -> None:
     refused(HEADERS + b"@@ -1," + b"9" * 5000 + b" +1 @@\n", DiffTooLarge, line=3, says="number")
     refused(HEADERS + b"@@ -1,999999999 +1 @@\n-a\n", MalformedDiff, line=3, says="cut off")
     refused(b"\n" * (MAX_BYTES + 1), DiffTooLarge, line=1, says="64 MiB")
+
+
+def test_lines_and_files_of_a_diff_are_bounded() -> None:
+    refused(b"\n" * (MAX_LINES + 1), DiffTooLarge, line=1, says="1,000,000 lines")
+    many = b"".join(PLAIN.replace(b"m.py", b"%d.py" % number) for number in range(MAX_ENTRIES + 1))
+    refused(many, DiffTooLarge, line=PLAIN.count(b"\n") * MAX_ENTRIES + 1, says="20,000 files")
+    refused(PLAIN.replace(b"/pkg/m.py", b"/d" * (LONGEST_PATH // 2)), UnsafePath, line=1, says=f"{LONGEST_PATH} bytes")
+
+
+REGEX = {"?": "[^/]", "*": "[^/]*", "**": ".*", "**/": "(?:.*/)?"}
+
+
+@given(st.text("ab/", max_size=8), st.lists(st.sampled_from(["a", "b", "/", "?", "*", "**", "**/"]), max_size=7))
+def test_a_glob_matches_what_the_like_regular_expression_matches(path: str, parts: list[str]) -> None:
+    glob = "".join(parts)
+    pieces = re.split(r"(\*\*/|\*{2,}|\*|\?)", glob)
+    regex = "".join(REGEX.get(piece) or (".*" if piece.startswith("**") else re.escape(piece)) for piece in pieces)
+    assert matches(path, glob) == bool(re.fullmatch(regex, path, re.DOTALL))
+
+
+def test_no_glob_takes_long() -> None:
+    begun = time.process_time()
+    assert not matches("a" * LONGEST_PATH, "*a" * 512 + "b")
+    assert matches("a/" * 2000 + "b", "**/a*" * 200 + "**/b")
+    assert time.process_time() - begun < 5
 
 
 def test_all_problems_come_at_once() -> None:

@@ -447,6 +447,32 @@ def test_a_broken_diff_in_the_folder_is_a_warning_and_the_ledger_still_tells(wor
     assert "core.patch" in world.run("drift").expect(1).err
 
 
+def test_a_stale_copy_of_the_metadata_is_a_warning_as_long_as_the_patch_is_in_place(world: World) -> None:
+    site = world.venv.site_packages
+    shutil.copytree(site / "demo_dist-1.0.dist-info", site / "demo_dist-0.9.dist-info")
+    assert world.drift() == []
+    assert "installed twice" in world.run("drift").expect(0).err
+    world.core.write_bytes(SHIPPED)
+    row = only(world.drift())
+    assert row["cause"] == "uninstalled"
+    assert "installed twice" in row["detail"]
+
+
+def test_an_editable_install_in_the_place_of_what_was_patched_is_named(world: World) -> None:
+    world.installer.uninstall(world.venv, "demo-dist")
+    put(
+        world.folder / "checkout/pyproject.toml",
+        b'[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+        b'[project]\nname = "demo-dist"\nversion = "1.0"\n',
+    )
+    put(world.folder / "checkout/demo_dist/__init__.py", b"")
+    where = ("--python", world.venv.python, "--no-config", "--no-deps", "--editable", world.folder / "checkout")
+    worlds.run(world.installer.uv, "pip", "install", *where, cwd=world.elsewhere).expect()
+    row = only(world.drift())
+    assert row["cause"] == "uninstalled"
+    assert f"editable install of {world.folder / 'checkout'}" in row["detail"]
+
+
 def test_a_damaged_ledger_is_an_error_of_its_own(world: World) -> None:
     (world.venv.site_packages / ".patchkit/ledger.json").write_bytes(b"{")
     assert world.run("drift", "--json").expect(8).json()["error"]["code"] == "damaged-state"

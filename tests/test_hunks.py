@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patchkit.diff import read_diff
-from patchkit.hunks import Placed, Shift, apply_hunks, find_upstream
+from patchkit.hunks import MAX_MISFITS, Placed, Shift, apply_hunks, find_upstream
 from patchkit.model import DiffText, FileDiff, HunkOutcome, HunkResult
 from patchkit.places import MAX_PLACES
 
@@ -503,3 +503,27 @@ def test_repetitive_text_costs_no_more_than_its_size(line: bytes) -> None:
     start = time.process_time()
     assert apply_hunks(text, entry(hunk)).data is None
     assert time.process_time() - start < 5
+
+
+# ---- bounds ---------------------------------------------------------------------------------------------------
+
+
+def test_behind_a_hundred_hunks_that_do_not_fit_no_other_is_tried() -> None:
+    hunks = [b"@@ -%d,2 +%d,2 @@\n gone\n-%d\n+x\n" % (line, line, line) for line in range(3, 603, 4)]
+    for outcomes in (apply_hunks(OLD, entry(*hunks)).outcomes, find_upstream(OLD, entry(*hunks))):
+        assert len(outcomes) == MAX_MISFITS
+        assert outcomes[-1].reason.endswith(f"; the {len(hunks) - MAX_MISFITS} hunks behind it were not tried")
+        assert {outcome.result for outcome in outcomes} == {HunkResult.CONFLICT}
+
+
+def test_a_text_is_not_searched_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("patchkit.places.MAX_SEARCHED", 10 * len(OLD) + 40_000)
+    moved = numbered(5, start=100) + numbered(300)
+    hunks = [
+        b"@@ -%d,3 +%d,3 @@\n line %d\n-line %d\n+x\n line %d\n" % (line, line, line, line + 1, line + 2)
+        for line in range(3, 203, 5)
+    ]
+    placed = apply_hunks(moved, entry(*hunks))
+    assert placed.outcomes[0].offset == 5
+    assert "is not searched for" in conflicts(placed)[0].reason
+    assert all(outcome.result is HunkResult.UPSTREAM for outcome in find_upstream(OLD, DIFF.reversed()))

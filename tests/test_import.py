@@ -223,6 +223,21 @@ def test_a_diff_comes_from_standard_input_too(stage_of: Callable[..., Stage], tm
     assert patch.provenance.bug == "https://example.org/5"
 
 
+def test_where_the_manifest_has_no_room_for_all_paths_the_diff_is_cut_to_them(
+    stage_of: Callable[..., Stage], tmp_path: Path
+) -> None:
+    files = {f"some_dist/f{number}.py": b"a = 1\n" for number in range(70)}
+    before = files | {"some_dist/not_shipped.py": b"a = 1\n"}
+    after = dict.fromkeys(before, b"a = 2\n")
+    mail = commit(tmp_path / "upstream", before, after).mail()
+    stage = stage_of(sample_wheel(tmp_path / "wheels", files=files))
+    said = imported(stage, mail)
+    assert [each["path"] for each in said["left_out"]] == ["some_dist/not_shipped.py"]
+    assert manifest(stage, "some-dist").patches[0].variants[0].include == ()
+    stage.run("apply").expect()
+    assert files_of(stage) == dict.fromkeys(files, b"a = 2\n")
+
+
 # ---- what is not written --------------------------------------------------------------------------------------
 
 

@@ -15,10 +15,12 @@ from worlds import CHECKOUT
 # From the lowest layer to the highest. A module may import from its own layer and from those below, in no circle.
 LAYERS: tuple[tuple[str, str], ...] = (
     ("words", "__init__ errors installed patchset model applied drift"),
-    ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks"),
-    ("pure", "provenance record bounds syntax symbols ledger journal golden archives homes alignment merge"),
-    ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report"),
-    ("decide", "bill components merger fits treemerge rebased"),
+    ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks escapes alignment"),
+    ("pure", "provenance record bounds syntax symbols ledger journal golden"),
+    ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
+    ("decide", "bill components merger"),
+    ("pure", "archives homes patience merge"),
+    ("decide", "fits treemerge rebased"),
     ("decide", "manifesttext noise mail difference upstream rewritten lints authored"),
     ("world", "catalog interpreter environment site state wheel checks child"),
     ("world", "disk store targets preflight transaction outputs"),
@@ -31,8 +33,9 @@ LAYERS: tuple[tuple[str, str], ...] = (
         " origins edits drafts authoring capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
-    ("people", "text drift_text authoring_text release_text options console"),
-    ("people", "patch_commands drift_commands image_commands authoring_commands release_commands cli __main__"),
+    ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
+    ("people", "authoring_text release_text authoring_commands release_commands"),
+    ("people", "patch_commands drift_commands image_commands cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
 ORDER = [*dict.fromkeys(layer for layer, _ in LAYERS)]
@@ -54,15 +57,16 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "importlib.metadata": ("site",),
     "click": (
         "text",
-        "drift_text",
-        "authoring_text",
-        "release_text",
         "options",
         "console",
         "patch_commands",
+        "drift_text",
+        "delivery",
         "drift_commands",
         "image_commands",
+        "authoring_text",
         "authoring_commands",
+        "release_text",
         "release_commands",
         "cli",
     ),

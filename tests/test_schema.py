@@ -253,6 +253,40 @@ def test_what_the_schema_refuses_the_loader_refuses(place: tuple[Any, ...], text
         assert schema_takes(shown) or not loader_takes(shown)
 
 
+LIMITS: dict[tuple[Any, ...], tuple[Any, int]] = {
+    ("patch",): ({"name": "n", "not-needed": [{"versions": "==1", "why": "no"}]}, 1000),
+    ("patch", 0, "variant"): ({"versions": "==1", "file": "a.patch"}, 50),
+    ("patch", 0, "not-needed"): ({"versions": "==1", "why": "no"}, 50),
+    ("patch", 0, "check"): ({"kind": "python", "file": "a.py"}, 50),
+    ("patch", 0, "variant", 0, "include"): ("a/**", 64),
+    ("patch", 0, "variant", 0, "exclude"): ("a/**", 64),
+}
+
+
+@pytest.mark.parametrize("place", LIMITS, ids=lambda place: ".".join(map(str, place)))
+def test_the_schema_knows_how_many_are_too_many(place: tuple[Any, ...]) -> None:
+    one, most = LIMITS[place]
+    assert schema_takes(render(with_value(place, [one] * most)))
+    assert f"the limit is {most}" in words_of_loader(render(with_value(place, [one] * (most + 1))))
+    assert not schema_takes(render(with_value(place, [one] * (most + 1))))
+
+
+def words_of_loader(text: str) -> str:
+    with pytest.raises(PatchkitError) as raised:
+        read_manifest(text.encode(), folder="patches/s", file="patchset.toml")
+    return raised.value.message
+
+
+def test_the_schema_knows_how_long_is_too_long() -> None:
+    glob, versions = ("patch", 0, "variant", 0, "include", 0), ("patch", 0, "variant", 0, "versions")
+    for place, good, bad in (
+        (glob, "a" * 1024, "a" * 1025),
+        (versions, ",".join([">=1,<2", *["!=1.5"] * 18]), ",".join([">=1,<2", *["!=1.5"] * 19])),
+    ):
+        assert schema_takes(render(with_value(place, good))) and loader_takes(render(with_value(place, good)))
+        assert not schema_takes(render(with_value(place, bad))) and not loader_takes(render(with_value(place, bad)))
+
+
 def test_a_date_is_a_date_for_both() -> None:
     shown = render(WHOLE).replace('"2026-11-30"', "2026-11-30")
     assert schema_takes(shown) and loader_takes(shown)
