@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from patchkit.errors import BadManifest, DiffTooLarge, DuplicateSet, NoPatchSets, PatchkitError, raise_all
+from patchkit.errors import BadManifest, DuplicateSet, NoPatchSets, PatchkitError, raise_all
+from patchkit.folders import bundled_folder, is_file, is_folder, list_names, read_file
 from patchkit.manifest import file_sets, read_manifest, read_patchkit_toml, read_pyproject
 from patchkit.patchset import Catalog, Declaration, PatchSet, Project, PythonCheck
 
 MANIFEST = "patchset.toml"
 DEFAULT_FOLDER = "patches"
-LARGEST_FILE = 64 << 20
-"""Bytes; no reader takes more."""
 
 
 def read_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> Catalog:
@@ -67,47 +66,17 @@ def _find_places(project: Project, home: str, folders: Sequence[str], *, bundled
     return list(places.values())
 
 
-def bundled_folder() -> str:
-    """Where the patch sets that come with patchkit lie: in the package, or beside it in a checkout."""
-    package = os.path.dirname(os.path.abspath(__file__))
-    inside = os.path.join(package, "bundled")
-    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), DEFAULT_FOLDER)
-
-
 def _read_project(cwd: str) -> tuple[Project, str]:
     """What the nearest pyproject.toml says, with its path; an empty `Project` where it says nothing."""
     folder = os.path.abspath(cwd)
     while True:
         path = os.path.join(folder, "pyproject.toml")
         if os.path.isfile(path):
-            return read_pyproject(_read(path), file=path) or Project(), path
+            return read_pyproject(read_file(path), file=path) or Project(), path
         parent = os.path.dirname(folder)
         if parent == folder:
             return Project(), ""
         folder = parent
-
-
-def _read(path: str) -> bytes:
-    """The bytes of a file. One that is larger than any reader takes is refused before it fills the memory."""
-    try:
-        if os.path.exists(path) and not os.path.isfile(path):  # opening a named pipe would wait for its other end
-            raise BadManifest(f"{path} is not a plain file", hint="put a file in its place")
-        with open(path, "rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        words = f"{path} cannot be read: {error.strerror}"
-        raise BadManifest(words, hint="check the file and its permissions") from error
-    if len(data) > LARGEST_FILE:
-        raise DiffTooLarge(f"the file is over {LARGEST_FILE >> 20} MiB", file=path, line=1)
-    return data
-
-
-def _list(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError as error:
-        words = f"{folder} cannot be listed: {error.strerror}"
-        raise BadManifest(words, hint="check the folder and its permissions") from error
 
 
 def _read_folder(folder: str, problems: list[PatchkitError]) -> tuple[list[PatchSet], Declaration]:
@@ -115,9 +84,9 @@ def _read_folder(folder: str, problems: list[PatchkitError]) -> tuple[list[Patch
 
     A folder that is a patch set itself is taken as one.
     """
-    if not os.path.isdir(folder):
+    if not is_folder(folder):
         raise NoPatchSets(f"there is no patch folder {folder}")
-    entries = _list(folder)
+    entries = list_names(folder)
     if MANIFEST in entries:
         return [_read_set(folder)], Declaration()
     sets: list[PatchSet] = []
@@ -127,8 +96,8 @@ def _read_folder(folder: str, problems: list[PatchkitError]) -> tuple[list[Patch
         path = os.path.join(folder, entry)
         try:
             if entry == "patchkit.toml":
-                declaration = read_patchkit_toml(_read(path), file=path)
-            elif os.path.isdir(path):
+                declaration = read_patchkit_toml(read_file(path), file=path)
+            elif is_folder(path):
                 sets += [_read_set(path)] if _is_set(path) else []
             elif entry.endswith(".patch"):
                 files.append(entry)
@@ -143,8 +112,8 @@ def _read_folder(folder: str, problems: list[PatchkitError]) -> tuple[list[Patch
 
 def _read_set(folder: str) -> PatchSet:
     path = os.path.join(folder, MANIFEST)
-    found = read_manifest(_read(path), folder=folder, file=path)
-    missing = [file for file in files_of(found) if not os.path.isfile(os.path.join(folder, file))]
+    found = read_manifest(read_file(path), folder=folder, file=path)
+    missing = [file for file in files_of(found) if not is_file(os.path.join(folder, file))]
     raise_all(
         [
             BadManifest(f"{path}: it names {file}, and there is no such file", hint="is it committed?")
@@ -171,7 +140,7 @@ def _is_set(folder: str) -> bool:
     """Whether ``folder`` is a patch set. `BadManifest` for diffs without a manifest, which nothing would apply."""
     if os.path.basename(folder).startswith("."):
         return False
-    entries = _list(folder)
+    entries = list_names(folder)
     if MANIFEST not in entries and any(entry.endswith(".patch") for entry in entries):
         raise BadManifest(f"{folder} holds diffs and no {MANIFEST}", hint=f"write {MANIFEST}, or move the folder away")
     return MANIFEST in entries
@@ -194,4 +163,4 @@ def read_set_file(folder: str, file: str) -> bytes:
     inside = os.path.realpath(folder) + os.sep
     if not os.path.realpath(path).startswith(inside):
         raise BadManifest(f"{path} leads out of its patch set", hint="copy the file into the folder")
-    return _read(path)
+    return read_file(path)

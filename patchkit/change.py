@@ -14,7 +14,7 @@ from pathlib import Path
 from patchkit.account import Outcomes, account_for, explain_absence
 from patchkit.applied import BaseOrigin
 from patchkit.decision import Decision, decide
-from patchkit.errors import Bug, NothingApplicable, PatchkitError, Several
+from patchkit.errors import Bug, NothingApplicable, PatchkitError, RequiredSet, Several
 from patchkit.examination import Progress, compile_all, examine, list_waiting, prove
 from patchkit.installed import sha256
 from patchkit.model import Action, CheckOutcome, ForeignPolicy, Notice, PatchState, Plan
@@ -24,7 +24,7 @@ from patchkit.plan import make_plan
 from patchkit.report import Report
 from patchkit.scene import Scene, read_steadily, reread_state
 from patchkit.state import needs_sweep, object_path
-from patchkit.wanted import Wanted
+from patchkit.wanted import Wanted, matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class ApplyOptions:
     foreign: ForeignPolicy = ForeignPolicy.REFUSE
     wheels: tuple[str, ...] = ()
     lock_timeout: float = 10.0
+    required: tuple[str, ...] = ()
 
 
 DEFAULTS = ApplyOptions()
@@ -139,6 +140,7 @@ def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:
         if verdict is not None and verdict.problem is not None:
             problems.append(verdict.problem)
     problems += [*_judge_files(decision), *decision.problems]
+    problems += [problem for name in how.required if (problem := _judge_required(decision, name)) is not None]
     emptied = how.exact and not decision.choices  # nothing is declared, and exactly that is asked for
     if not (problems or emptied or how.allow_empty or decision.wanted.dropped or find_effective(decision)):
         problems.append(_explain_nothing(decision))
@@ -158,6 +160,22 @@ def _judge_files(decision: Decision) -> list[PatchkitError]:
     return problems
 
 
+def _judge_required(decision: Decision, name: str) -> PatchkitError | None:
+    """Why a required set would not be applied: it is not installed, not declared, or no marker of it is true here.
+
+    What has an error of its own (a conflict, no variant) is not told twice.
+    """
+    asked = {id: choice for id, choice in decision.choices.items() if matches(name, id)}
+    absent = [choice for choice in asked.values() if choice.state is PatchState.NOT_INSTALLED]
+    if absent:
+        words = f"--require {name}: {absent[0].distribution} is not installed on {decision.scene.root}"
+        return RequiredSet(words, hint=f"install {absent[0].distribution} before this step")
+    if all(choice.state is PatchState.NOT_APPLICABLE for choice in asked.values()):
+        why = "the markers of all its patches are false here" if asked else "none of its patches is declared"
+        return RequiredSet(f"--require {name}: {why}")
+    return None
+
+
 def find_effective(decision: Decision) -> list[PatchId]:
     """The patches that are applied, upstreamed or not needed afterwards: proof that this is the environment meant."""
     states = (PatchState.UPSTREAMED, PatchState.NOT_NEEDED)
@@ -175,7 +193,7 @@ def _explain_nothing(decision: Decision) -> PatchkitError:
     if names:
         return NothingApplicable(f"nothing to apply on {root}: {', '.join(names)} is not installed there")
     words = f"nothing to apply on {root}: no wanted patch is applicable there"
-    return NothingApplicable(words, hint="`patchkit status` says why; --allow-empty accepts that")
+    return NothingApplicable(words, hint="`patchkit status` says why; `patchkit apply --allow-empty` accepts that")
 
 
 def _execute(

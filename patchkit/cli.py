@@ -15,6 +15,7 @@ import click
 from patchkit import __version__, text
 from patchkit.console import echo, print_json
 from patchkit.errors import Aborted, Bug, ExitCode, PatchkitError, UnsupportedSystem, UsageError
+from patchkit.interruption import disregard, heed
 from patchkit.options import COLORS
 from patchkit.report import Report, to_document
 
@@ -53,7 +54,7 @@ def _enter_release_commands() -> Mapping[str, click.Command]:
 ROOMS: tuple[tuple[Callable[[], Mapping[str, click.Command]], str], ...] = (
     (_enter_patch_commands, "list show check apply revert verify status recover"),
     (_enter_drift_commands, "drift run export"),
-    (_enter_image_commands, "sbom"),
+    (_enter_image_commands, "post-install snippet sbom"),
     (_enter_authoring_commands, "edit commit capture import lint"),
     (_enter_release_commands, "rebase coverage"),
 )
@@ -131,8 +132,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error, wish)
     except click.exceptions.Exit as ending:
         return ending.exit_code
-    except (KeyboardInterrupt, EOFError, click.Abort):
-        return _fail(Aborted("interrupted by Ctrl-C: nothing was changed"), wish)
+    except (KeyboardInterrupt, EOFError, click.Abort) as error:
+        disregard()
+        return _fail(Aborted(f"interrupted by {str(error) or 'Ctrl-C'}: nothing was changed"), wish)
     except click.ClickException as error:
         return _fail(UsageError(error.format_message(), hint=_help_for(error, wish.command)), wish)
     except UnicodeEncodeError as error:
@@ -161,4 +163,5 @@ def _fail(error: PatchkitError, wish: _Wish) -> int:
 
 def run() -> NoReturn:
     """The console script."""
+    heed()
     sys.exit(main())

@@ -11,6 +11,7 @@ from patchkit.catalog import MANIFEST, find_folders, read_catalog, read_set_file
 from patchkit.change import DEFAULTS, Proposal, propose
 from patchkit.decision import decide
 from patchkit.errors import NoPatchSets, PatchkitError, UsageError, VariantExists
+from patchkit.folders import bundled_folder, is_file, is_folder
 from patchkit.installed import Content
 from patchkit.manifesttext import new_manifest, with_patch, with_variant
 from patchkit.model import Notice
@@ -28,10 +29,14 @@ _LONGEST_NAME = 48
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The patch sets at hand, and the folder that a new one goes into."""
+    """The patch sets at hand, and the folder that a new one goes into.
+
+    ``protected`` is a patch folder that is not written to ("": there is none): the one that comes with patchkit.
+    """
 
     catalog: Catalog
     home: str
+    protected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +78,22 @@ class Draft:
 
 
 def open_shelf(options: Options) -> Shelf:
-    """The patch sets at hand; none is no error here. Raises what is wrong with those that are there."""
+    """The patch sets at hand; none is no error here. Raises what is wrong with those that are there.
+
+    `UsageError` where ``--bundled`` is all that is said of where patches are.
+    """
     cwd = current_folder()
     folders = find_folders(options.patches, bundled=options.bundled, cwd=cwd)
-    there = [folder for folder in folders if os.path.isdir(folder)]
+    there = [folder for folder in folders if is_folder(folder)]
     try:
         catalog = read_catalog(there, bundled=False, cwd=cwd) if there else Catalog(folders)
     except NoPatchSets:
         catalog = Catalog(folders)
-    return Shelf(catalog, folders[0])
+    protected = bundled_folder() if options.bundled else ""
+    if folders[0] == protected:
+        words = f"{protected} comes with patchkit, and what is written there is lost with the next installation"
+        raise UsageError(words, hint="name a folder of your own with --patches DIR")
+    return Shelf(catalog, folders[0], protected)
 
 
 # ---- names ----------------------------------------------------------------------------------------------------
@@ -144,7 +156,7 @@ def make_draft(shelf: Shelf, material: Material) -> Draft:
     if material.replaces and patch is not None:
         redraft, variant = add_variant(open_redraft(shelf.catalog, found), patch.id, material.version, material.diff)
         return Draft(patch.id, redraft.patch_set, variant, redraft.written, new=False)
-    _require_fit(found, material)
+    _require_fit(shelf, found, material)
     text = read_set_file(found.folder, MANIFEST).decode()
     if patch is None:
         variant = _new_variant(material, found)
@@ -174,7 +186,10 @@ def _new_set(shelf: Shelf, material: Material) -> Draft:
     return Draft(material.id, wanted, variant, files, new=True)
 
 
-def _require_fit(found: PatchSet, material: Material) -> None:
+def _require_fit(shelf: Shelf, found: PatchSet, material: Material) -> None:
+    if os.path.dirname(found.folder) == shelf.protected:
+        words = f"the set {found.name!r} comes with patchkit: the next installation replaces what is written there"
+        raise UsageError(words, hint="name another set with --set")
     if not _has_manifest(found):
         words = f"the set {found.name!r} is made of patch files without a {MANIFEST}, which name a version each"
         raise UsageError(words, hint="name another set with --set")
@@ -184,7 +199,7 @@ def _require_fit(found: PatchSet, material: Material) -> None:
 
 
 def _has_manifest(patch_set: PatchSet) -> bool:
-    return os.path.isfile(os.path.join(patch_set.folder, MANIFEST))
+    return is_file(os.path.join(patch_set.folder, MANIFEST))
 
 
 def _same_variant(patch: Patch, material: Material) -> Variant | None:

@@ -97,7 +97,7 @@ class WrongBill(UsageError):
 
 
 class Aborted(PatchkitError):
-    """The user pressed Ctrl-C; what was under way was undone."""
+    """Ctrl-C, SIGTERM or SIGHUP came; what was under way was undone."""
 
     code = "aborted"
     exit_code = ExitCode.CTRL_C
@@ -263,6 +263,13 @@ class NotInstalled(EnvironmentMismatch):
 class NothingApplicable(EnvironmentMismatch):
     code = "nothing-applicable"
     default_hint = "is this the environment you mean? name it with --python PATH or --site-packages DIR"
+
+
+class RequiredSet(EnvironmentMismatch):
+    """What `post-install --require` names would not be applied."""
+
+    code = "required-set"
+    default_hint = "`patchkit status` says why; leave out --require if this environment can do without"
 
 
 class NoVariant(EnvironmentMismatch):

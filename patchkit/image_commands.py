@@ -1,4 +1,4 @@
-"""The commands of an image build: sbom."""
+"""The commands of an image build: post-install, snippet, sbom."""
 
 from __future__ import annotations
 
@@ -7,10 +7,58 @@ from typing import Any
 import click
 
 from patchkit.bill import BillFormat, SpecVersion
-from patchkit.console import Progress, print_document, tell, tell_problems
+from patchkit.build_log import render_build
+from patchkit.change import ApplyOptions
+from patchkit.console import Progress, print_document, print_json, print_lines, tell, tell_problems, tell_with
 from patchkit.errors import UsageError
+from patchkit.image_build import BuildOptions, post_install
 from patchkit.materials import BillOptions, make_bill
-from patchkit.options import COMMON, split, with_options
+from patchkit.options import COMMON, LOCK_TIMEOUT, Output, split, with_options
+from patchkit.snippets import SnippetKind, make_snippet, to_snippet_document
+from patchkit.tally import BuildReport, to_build_document
+
+
+@click.command("post-install")
+@click.option("--require", "required", metavar="SET", multiple=True, help="Fail unless SET is applied; repeatable.")
+@click.option("--report", "report_file", metavar="FILE", help="Write the JSON document there, also on failure.")
+@click.option("--strict", is_flag=True, help="Missing distributions and wholly skipped checks are failures.")
+@click.option("--no-checks", is_flag=True, help="Run no checks.")
+@LOCK_TIMEOUT
+@with_options(COMMON)
+def post_install_(
+    required: tuple[str, ...],
+    report_file: str | None,
+    strict: bool,
+    no_checks: bool,
+    lock_timeout: float,
+    **keys: Any,
+) -> int:
+    """Behind pip or uv in an image build: apply exactly what is declared, verify, and log it."""
+    options, output = split(keys)
+    how = ApplyOptions(strict=strict, checks=not no_checks, lock_timeout=lock_timeout)
+    with Progress(output) as progress:
+        built = post_install(options, BuildOptions(required, report_file, how), progress.advance)
+    return _log(built, output)
+
+
+def _log(built: BuildReport, output: Output) -> int:
+    report = built.report
+    if output.json:
+        print_json(to_build_document(built))
+        return int(report.exit_code)
+    return tell_with(render_build(built, verbose=output.verbose, again=output.again), report, output)
+
+
+@click.command()
+@click.argument("kind", type=click.Choice([kind.value for kind in SnippetKind]))
+@with_options(COMMON)
+def snippet(kind: str, **keys: Any) -> int:
+    """Print lines to paste into a Containerfile, filled in for the patch sets at hand."""
+    options, output = split(keys)
+    made = make_snippet(options, SnippetKind(kind))
+    if output.json:
+        return print_json(to_snippet_document(made))
+    return print_lines(made.text.splitlines(), output)
 
 
 @click.command()
@@ -49,4 +97,4 @@ def sbom(
     return tell_problems(bill.report, output)
 
 
-COMMANDS = {command.name or "": command for command in (sbom,)}
+COMMANDS = {command.name or "": command for command in (post_install_, snippet, sbom)}

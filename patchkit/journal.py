@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,8 @@ _HINT = (
 class Step:
     """One file of a transaction: what it was and what it becomes (None: absent on that side).
 
-    ``link`` is where the path pointed if it was a symbolic link; ``owner`` is the (uid, gid) of what was there.
+    ``link`` is where the path pointed if it was a symbolic link; ``owner`` is the (uid, gid) of what was there;
+    ``record`` is the RECORD of the distribution that it belongs to (None: not known).
     """
 
     path: str
@@ -43,6 +45,7 @@ class Step:
     after: Stamp | None
     link: str | None = None
     owner: tuple[int, int] | None = None
+    record: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,8 @@ class Journal:
 
     ``ledger_before`` and ``ledger_after`` are the sha256 of ledger.json (None: no ledger). ``made`` are the
     directories that it makes, ``dropped`` those that it removes in its clean-up. ``live`` are the objects that stay
-    when it is committed, ``live_before`` those that stay when it is undone.
+    when it is committed, ``live_before`` those that stay when it is undone. ``records`` are the RECORDs that its steps
+    name, by path, with their sha256 at the beginning: where one is another, its distribution was installed anew.
     """
 
     id: str
@@ -62,12 +66,13 @@ class Journal:
     dropped: tuple[str, ...]
     live: frozenset[str]
     live_before: frozenset[str]
+    records: Mapping[str, str]
     committed: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every path that it may touch."""
-        return (*(step.path for step in self.steps), *self.made, *self.dropped)
+        """Every path that it may touch or look at."""
+        return (*(step.path for step in self.steps), *self.made, *self.dropped, *self.records)
 
     def staged(self, number: int) -> str:
         """Where step ``number`` waits for its turn; while it is there, the target is untouched."""
@@ -101,6 +106,7 @@ def write_journal(journal: Journal) -> bytes:
         "dropped": list(journal.dropped),
         "live": sorted(journal.live),
         "live_before": sorted(journal.live_before),
+        "records": [{"path": path, "sha256": digest} for path, digest in sorted(journal.records.items())],
     }
     return json.dumps(document, separators=(",", ":")).encode("ascii") + b"\n"
 
@@ -133,6 +139,7 @@ def _to_journal(document: dict[str, Any]) -> Journal:
         dropped=tuple(_path(path) for path in _typed(document["dropped"], list)),
         live=frozenset(_matching(name, _SHA256) for name in _typed(document["live"], list)),
         live_before=frozenset(_matching(name, _SHA256) for name in _typed(document["live_before"], list)),
+        records=dict(_to_record(record) for record in _typed(document["records"], list)),
         committed=_typed(document["committed"], bool),
     )
 
@@ -144,6 +151,7 @@ def _from_step(step: Step) -> dict[str, Any]:
         "after": _from_stamp(step.after),
         "link": step.link,
         "owner": step.owner,
+        "record": step.record,
     }
 
 
@@ -155,7 +163,13 @@ def _to_step(value: Any) -> Step:
         after=_to_stamp(change["after"]),
         link=None if change["link"] is None else _text(change["link"]),
         owner=None if change["owner"] is None else _owner(change["owner"]),
+        record=None if change["record"] is None else _path(change["record"]),
     )
+
+
+def _to_record(value: Any) -> tuple[str, str]:
+    record = _typed(value, dict)
+    return _path(record["path"]), _matching(record["sha256"], _SHA256)
 
 
 def _from_stamp(stamp: Stamp | None) -> dict[str, Any] | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from patchkit.candidates import parse, text_of
 from patchkit.catalog import MANIFEST, files_of, gather_catalog, read_set_file
 from patchkit.errors import DiffError, ExitCode, NoPatchSets, PatchkitError
+from patchkit.folders import is_file, is_folder, list_names
 from patchkit.lints import Finding, Lint, lint_diff, lint_files, lint_manifest
 from patchkit.patchset import Catalog, Patch, PatchId, PatchSet, Variant
 from patchkit.scene import Options, current_folder
@@ -52,7 +52,7 @@ def lint(options: Options, operands: Sequence[str] = (), ignore: Collection[Lint
 
 def _lint_set(patch_set: PatchSet) -> Iterator[Finding]:
     manifest = f"{patch_set.folder}/{MANIFEST}"
-    if os.path.isfile(manifest):  # patch files without a manifest have no place for checks, origins, other files
+    if is_file(manifest):  # patch files without a manifest have no place for checks, origins, other files
         yield from lint_manifest(patch_set, manifest)
         yield from lint_files(_list_files(patch_set.folder), files_of(patch_set), patch_set.folder)
     for patch in patch_set.patches:
@@ -78,11 +78,12 @@ def _lint_together(catalog: Catalog) -> Iterator[Finding]:
         yield from (_from_error(single) for single in error.all())
 
 
-def _list_files(folder: str) -> Iterator[str]:
-    for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in files:
-            yield os.path.relpath(os.path.join(place, name), folder).replace(os.sep, "/")
+def _list_files(folder: str, below: str = "") -> Iterator[str]:
+    for name in list_names(f"{folder}/{below}"):
+        if is_folder(f"{folder}/{below}{name}"):
+            yield from _list_files(folder, f"{below}{name}/")
+        else:
+            yield f"{below}{name}"
 
 
 def _from_error(error: PatchkitError, id: PatchId | None = None) -> Finding:

@@ -223,11 +223,15 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file to be replaced, created or removed. ``before`` is what must be on disk when its turn comes."""
+    """One file to be replaced, created or removed. ``before`` is what must be on disk when its turn comes.
+
+    ``record`` is the path of the RECORD of the distribution that it belongs to, "" where that is not installed.
+    """
 
     path: str
     before: Observed
     after: Content | None
+    record: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,19 @@ def write_output(path: str, data: bytes, *, disk: Disk = DISK) -> None:
         raise _explain(path, error) from error
 
 
+def check_place(path: str, *, disk: Disk = DISK) -> None:
+    """Whether ``path`` can be a file, asked before the work that it is to tell of. Raises `NotWritable`."""
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    status, around = disk.look(target, follow=True), disk.look(folder, follow=True)
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        raise _explain(path, OSError(errno.EISDIR, os.strerror(errno.EISDIR)))
+    if around is None:
+        raise _explain(path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    if (status is None or stat.S_ISREG(status.st_mode)) and not disk.is_writable(folder):
+        raise _explain(path, OSError(errno.EACCES, os.strerror(errno.EACCES)))
+
+
 def _replace(disk: Disk, target: str, content: Content) -> None:
     folder, name = os.path.split(target)
     staged = os.path.join(folder, f".{name[:200]}.{os.getpid()}.tmp")

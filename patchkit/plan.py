@@ -77,10 +77,11 @@ def _is_touched(outcome: Outcome, path: str) -> bool:
 
 
 def _plan_changes(outcome: Outcome) -> Iterator[FileChange]:
+    records = {now.distribution: now.path for now in outcome.records}
     for path, facts in outcome.facts.items():
         after = outcome.tree.get(path)
         if _is_touched(outcome, path) and not is_same(facts.content, after):
-            yield FileChange(path, facts.observed, after)
+            yield FileChange(path, facts.observed, after, records.get(facts.distribution, ""))
 
 
 # ---- the ledger after -----------------------------------------------------------------------------------------
@@ -137,7 +138,8 @@ def _plan_records(
             bare = Stamp(sha256(now.bare), now.content.mode)
             notes.append(LedgerRecord(now.distribution, now.path, bare, Stamp(sha256(data), now.content.mode), rows))
         if data != now.content.data:
-            changes.append(FileChange(now.path, Observed(now.path, now.content), Content(data, now.content.mode)))
+            before, after = Observed(now.path, now.content), Content(data, now.content.mode)
+            changes.append(FileChange(now.path, before, after, record=now.path))
     return tuple(sorted(notes, key=lambda note: note.path)), changes
 
 

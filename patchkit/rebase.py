@@ -16,13 +16,13 @@ from packaging.version import Version
 
 from patchkit.archives import Release, pick_release, pick_wheel
 from patchkit.authoring import HOME
-from patchkit.catalog import bundled_folder
 from patchkit.decision import Decision, decide
 from patchkit.difference import changed_paths, make_diff
 from patchkit.errors import IndexUnreachable, NoRelease, PatchkitError, UsageError, WrongWheel
 from patchkit.examination import Progress, no_progress
 from patchkit.fits import Cell, Fit
 from patchkit.fold import Tree
+from patchkit.folders import bundled_folder
 from patchkit.installed import Content
 from patchkit.model import FileDiff, PatchState
 from patchkit.outputs import write_output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, unique
@@ -156,12 +157,15 @@ ATTEMPTS = 5
 
 
 def read_steadily(open_it: Callable[[], Scene], think: Callable[[Scene], T]) -> T:
-    """What ``think`` makes of the scene, if no transaction came between; else read anew, a few times.
+    """What ``think`` makes of the scene, if no transaction came between; else read anew, for a while.
 
     Readers take no lock: what was read while somebody wrote is void, and so is an error that comes of it. Raises
     `InProgress` when the writing does not end.
     """
-    for _ in range(ATTEMPTS):
+    deadline = time.monotonic() + READER_WAIT_SECONDS
+    attempts = 0
+    while attempts < ATTEMPTS or time.monotonic() < deadline:
+        attempts += 1
         scene = open_it()
         try:
             result = think(scene)
@@ -175,9 +179,9 @@ def read_steadily(open_it: Callable[[], Scene], think: Callable[[Scene], T]) -> 
 
 
 def is_unchanged(scene: Scene) -> bool:
-    """Whether the ledger is the one that was read, and no transaction has begun since."""
+    """Whether no transaction has begun since the state was read, and none has ended."""
     now = read_state(scene.root, allow_interrupted=True)
-    return now.data == scene.state.data and now.interrupted == scene.state.interrupted
+    return (now.moment, now.data, now.interrupted) == (scene.state.moment, scene.state.data, scene.state.interrupted)
 
 
 def want_leniently(scene: Scene) -> tuple[Scene, Wanted]:

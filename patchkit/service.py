@@ -24,6 +24,7 @@ from patchkit.change import (
 from patchkit.decision import decide
 from patchkit.errors import ExitCode, NoPatchSets, PatchkitError, raise_all
 from patchkit.examination import Progress, no_progress
+from patchkit.interruption import disregard
 from patchkit.model import Action, CheckResult, ForeignPolicy, Notice, PatchState
 from patchkit.patchset import Catalog, Patch, PatchSet
 from patchkit.report import PatchReport, Report
@@ -235,6 +236,7 @@ def recover(options: Options, *, lock_timeout: float = 10.0) -> Report:
     if scene.state.interrupted or needs_sweep(scene.root):
         try:
             with locked(Path(scene.root), timeout=lock_timeout) as lock:
+                disregard()  # stopping half way would only mean to begin again
                 found = recover_transaction(lock)
         except PatchkitError as caught:
             error = caught

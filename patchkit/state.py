@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from enum import Enum, unique
 
 from patchkit.applied import Ledger
 from patchkit.errors import DamagedState, InProgress, Interrupted, NotReadable
@@ -13,15 +14,33 @@ from patchkit.ledger import read_ledger
 from patchkit.site import STATE_FOLDER, read_plain
 
 READER_WAIT_SECONDS = 5.0
+POLL_SECONDS = 0.02
+
+Identity = tuple[int, int, int]
+"""What tells a file or folder from another that stood at its path before: inode, mtime, ctime (of a folder, both
+change with the names in it)."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What ``.patchkit`` holds. ``data`` are the bytes of ledger.json (None: there is none)."""
+    """What ``.patchkit`` holds. ``data`` are the bytes of ledger.json (None: there is none).
+
+    ``moment`` differs whenever a transaction came between two readings, though the ledger be the same again.
+    """
 
     ledger: Ledger
     data: bytes | None
+    moment: Identity | None
     interrupted: bool = False
+
+
+@unique
+class Transaction(Enum):
+    """What a journal in the state folder means."""
+
+    NONE = "none"
+    UNDER_WAY = "under way"
+    INTERRUPTED = "interrupted"
 
 
 def read_state(root: str, *, allow_interrupted: bool = False, wait: float = READER_WAIT_SECONDS) -> State:
@@ -34,17 +53,19 @@ def read_state(root: str, *, allow_interrupted: bool = False, wait: float = READ
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise DamagedState(f"{folder} is not a directory", hint="patchkit did not put it there; move it away")
     deadline = time.monotonic() + wait
-    while os.path.lexists(os.path.join(folder, "journal.json")):
-        if not _is_held(os.path.join(folder, "lock")):
-            if not os.path.lexists(os.path.join(folder, "journal.json")):
-                break
-            if not allow_interrupted:
+    while True:
+        moment = _identify(folder) or _identify(root)
+        match _find_transaction(folder):
+            case Transaction.NONE:
+                return State(*_read_ledger_file(folder), moment)
+            case Transaction.INTERRUPTED if allow_interrupted:
+                return State(*_read_ledger_file(folder), moment, interrupted=True)
+            case Transaction.INTERRUPTED:
                 raise Interrupted(f"a transaction on {root} was interrupted: {folder}/journal.json is there")
-            return State(*_read_ledger_file(folder), interrupted=True)
-        if time.monotonic() >= deadline:
-            raise InProgress(f"another patchkit is writing to {root}")
-        time.sleep(0.02)
-    return State(*_read_ledger_file(folder))
+            case Transaction.UNDER_WAY:
+                if time.monotonic() >= deadline:
+                    raise InProgress(f"another patchkit is writing to {root}")
+                time.sleep(POLL_SECONDS)
 
 
 def _read_ledger_file(folder: str) -> tuple[Ledger, bytes | None]:
@@ -55,23 +76,42 @@ def _read_ledger_file(folder: str) -> tuple[Ledger, bytes | None]:
     return (Ledger(), None) if content is None else (read_ledger(content.data, file=path), content.data)
 
 
-def _is_held(lock: str) -> bool:
-    """Whether a writer holds the lock: a shared lock cannot be had, without writing anything."""
+def _find_transaction(folder: str) -> Transaction:
+    """Whether a transaction is under way, or was interrupted: then nobody holds the lock while its journal is there.
+
+    Between any two looks one writer may end and the next begin. So the journal counts as left behind only if it is seen
+    while this process itself keeps writers out by a shared lock, or on both sides of a look that found no lock file.
+    """
     import fcntl  # here, for other systems lack it and are to be told so in words
 
+    journal, lock = os.path.join(folder, "journal.json"), os.path.join(folder, "lock")
+    seen = _identify(journal)
+    if seen is None:
+        return Transaction.NONE
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return False
+        return Transaction.INTERRUPTED if _identify(journal) == seen else Transaction.UNDER_WAY
     except PermissionError as error:
         raise NotReadable(f"{lock} cannot be read: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        opened = os.fstat(descriptor)
+        is_current = _identify(lock) == (opened.st_ino, opened.st_mtime_ns, opened.st_ctime_ns)
+        is_left = is_current and os.path.lexists(journal)
+        return Transaction.INTERRUPTED if is_left else Transaction.UNDER_WAY
     except BlockingIOError:
-        return True
+        return Transaction.UNDER_WAY
     finally:
         os.close(descriptor)
-    return False
+
+
+def _identify(path: str) -> Identity | None:
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
 def read_object(root: str, name: str) -> bytes | None:

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchkit.disk import Disk, Owner
-from patchkit.errors import DamagedState, Locked, NotWritable
+from patchkit.errors import DamagedState, Locked
+from patchkit.faults import explain
 from patchkit.installed import Content, sha256
+from patchkit.interruption import deferred
 from patchkit.journal import JOURNAL, LEDGER, LOCK, OBJECTS, STATE
 
 _TEMP = ".tmp"
@@ -50,8 +52,8 @@ def locked(root: Path, *, timeout: float, disk: Disk = _REAL) -> Iterator[Lock]:
 
     The lock is flock(2)'s, so one that was killed does not block. What it left before its journal was complete is
     swept, and a state folder that ends up with nothing but the lock in it goes away with it.
-    Raises `Locked` after the timeout, `NotWritable` where the state folder cannot be made or written,
-    `DamagedState` where something else lies in its place.
+    Raises `Locked` after the timeout, `NotWritable` where the state folder may not be made or written, `RolledBack`
+    where that fails (a full disk), `DamagedState` where something else lies in its place.
     """
     lock = Lock(str(root), disk)
     descriptor = _acquire(lock, timeout)
@@ -60,12 +62,7 @@ def locked(root: Path, *, timeout: float, disk: Disk = _REAL) -> Iterator[Lock]:
             _sweep(lock)
         yield lock
     finally:
-        try:
-            with suppress(OSError):  # what stays is swept by the next run
-                _sweep(lock)
-                _leave(lock)
-        finally:
-            os.close(descriptor)
+        _release(lock, descriptor)
 
 
 # ---- the lock -------------------------------------------------------------------------------------------------
@@ -73,13 +70,31 @@ def locked(root: Path, *, timeout: float, disk: Disk = _REAL) -> Iterator[Lock]:
 
 def _acquire(lock: Lock, timeout: float) -> int:
     deadline = time.monotonic() + timeout
-    with _unwritable():
-        while (descriptor := _try_lock(lock)) is None:
+    descriptor = None
+    try:
+        while True:
+            with _unwritable(), deferred():
+                descriptor = _try_lock(lock)
+            if descriptor is not None:
+                return descriptor
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Locked(f"another patchkit holds {lock.state(LOCK)} (waited {timeout:g} s)")
             time.sleep(min(_POLL_SECONDS, left))
-    return descriptor
+    except KeyboardInterrupt:
+        if descriptor is not None:
+            _release(lock, descriptor)
+        raise
+
+
+def _release(lock: Lock, descriptor: int) -> None:
+    with deferred():
+        try:
+            with suppress(OSError):  # what stays is swept by the next run
+                _sweep(lock)
+                _leave(lock)
+        finally:
+            os.close(descriptor)
 
 
 def _try_lock(lock: Lock) -> int | None:
@@ -102,10 +117,11 @@ def _try_lock(lock: Lock) -> int | None:
 
 def _open_lock(lock: Lock) -> int:
     while True:
-        _make_state(lock)
+        mode, owner = _state_mode(lock), find_owner(lock, lock.root)  # an error where the site root itself is gone
         try:
-            return lock.disk.open_lock(lock.state(LOCK), _state_mode(lock), find_owner(lock, lock.root))
-        except FileNotFoundError:  # a last revert has just removed the folder
+            _make_state(lock)
+            return lock.disk.open_lock(lock.state(LOCK), mode, owner)
+        except FileNotFoundError:  # a last revert has just removed the folder, perhaps as soon as it was made
             continue
 
 
@@ -141,7 +157,7 @@ def _unwritable() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise NotWritable(words(error), hint="run as a user who may write there") from error
+        raise explain(error) from error
 
 
 # ---- ledger, journal, objects ---------------------------------------------------------------------------------
@@ -258,11 +274,6 @@ def remove_if_empty(lock: Lock, path: str) -> None:
 def sync_existing(lock: Lock, folders: set[str]) -> None:
     """Those of the directories that are there are on the disk when it returns."""
     lock.disk.sync([folder for folder in sorted(folders) if lock.disk.look(folder) is not None])
-
-
-def words(error: OSError) -> str:
-    """The path and what the system says."""
-    return f"{error.filename2 or error.filename or STATE}: {error.strerror or error}"
 
 
 def _status(lock: Lock, folder: str) -> os.stat_result:

@@ -51,6 +51,11 @@ def observe(lock: Lock, path: str) -> Observed:
     return Observed(path, Content(lock.disk.read(full), stat.S_IMODE(info.st_mode)), link)
 
 
+def is_alike(found: Observed, planned: Observed) -> bool:
+    """Whether a path is as planned: the same content, or the same link, and nothing in its place."""
+    return not found.obstacle and (found.content, found.link) == (planned.content, planned.link)
+
+
 def find_escape(lock: Lock, paths: Iterable[str]) -> str:
     """What would lead out of the site root, in words ("" if nothing): every parent must be a real directory."""
     real: set[str] = set()

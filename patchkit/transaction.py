@@ -15,7 +15,9 @@ from dataclasses import replace
 from enum import Enum, unique
 
 from patchkit.errors import Bug, DamagedState, Interrupted, NotRolledBack, NotWritable, RolledBack
+from patchkit.faults import advise, words
 from patchkit.installed import Content, Observed, Stamp, sha256
+from patchkit.interruption import deferred, disregard
 from patchkit.journal import JOURNAL, LEDGER, OBJECTS, STATE, Journal, Step, read_journal, write_journal
 from patchkit.model import FileChange, Plan
 from patchkit.preflight import preflight
@@ -35,9 +37,9 @@ from patchkit.store import (
     remove_if_empty,
     stage_state,
     sync_existing,
-    words,
 )
-from patchkit.targets import Move, find_escape, observe, settle, stage, swap
+from patchkit.targets import Move, find_escape, is_alike, observe, settle, stage, swap
+from patchkit.undo import find_missing, find_moves, ledger_digest
 
 __all__ = ["Lock", "Recovery", "Stale", "execute", "locked", "needs_sweep", "preflight", "recover"]
 
@@ -96,7 +98,8 @@ def execute(
         if found is not Recovery.FINISHED:
             raise
     else:
-        _finish(lock, journal)
+        with deferred():
+            _finish(lock, journal)
 
 
 def _lost(lock: Lock) -> NotRolledBack:
@@ -132,7 +135,14 @@ def _describe(lock: Lock, plan: Plan) -> Journal:
         dropped=tuple(sorted(plan.drop_directories)),
         live=plan.live,
         live_before=plan.live_before,
+        records=_witness(lock, plan),
     )
+
+
+def _witness(lock: Lock, plan: Plan) -> dict[str, str]:
+    """The RECORDs of the distributions that are changed, by path, with their sha256: what tells this installation."""
+    found = {path: observe(lock, path).content for path in {change.record for change in plan.changes if change.record}}
+    return {path: sha256(content.data) for path, content in sorted(found.items()) if content is not None}
 
 
 def _describe_step(lock: Lock, change: FileChange) -> Step:
@@ -143,6 +153,7 @@ def _describe_step(lock: Lock, change: FileChange) -> Step:
         after=_stamp(change.after),
         link=change.before.link,
         owner=None if info is None else (info.st_uid, info.st_gid),
+        record=change.record or None,
     )
 
 
@@ -181,7 +192,7 @@ def _put_in_place(lock: Lock, plan: Plan, journal: Journal, progress: Callable[[
     ]
     stage(lock, moves)
     for done, (move, change) in enumerate(zip(moves, plan.changes, strict=True), start=1):
-        if not _is_alike(observe(lock, change.path), change.before):
+        if not is_alike(observe(lock, change.path), change.before):
             raise RolledBack(f"{lock.at(change.path)} changed while patchkit was at work", hint="run the command again")
         swap(lock, move)
         progress(done, len(moves))
@@ -191,7 +202,7 @@ def _put_in_place(lock: Lock, plan: Plan, journal: Journal, progress: Callable[[
 
 def _read_back(lock: Lock, plan: Plan) -> None:
     for change in plan.changes:
-        if not _is_alike(observe(lock, change.path), Observed(change.path, change.after)):
+        if not is_alike(observe(lock, change.path), Observed(change.path, change.after)):
             raise RolledBack(f"{lock.at(change.path)} does not read back as it was written")
 
 
@@ -201,11 +212,8 @@ def _commit(lock: Lock, plan: Plan) -> None:
     else:
         promote_state(lock, LEDGER)
     lock.disk.sync([lock.at(STATE)])
+    disregard()
     promote_state(lock, JOURNAL)
-
-
-def _is_alike(found: Observed, planned: Observed) -> bool:
-    return not found.obstacle and (found.content, found.link) == (planned.content, planned.link)
 
 
 @contextmanager
@@ -214,7 +222,7 @@ def _telling() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RolledBack(f"{words(error)}; nothing was changed") from error
+        raise RolledBack(f"{words(error)}; nothing was changed", hint=advise(error, "run the command again")) from error
 
 
 # ---- recover --------------------------------------------------------------------------------------------------
@@ -225,8 +233,13 @@ def recover(lock: Lock) -> Recovery:
 
     Raises `NotRolledBack` if a file holds neither what it held before nor what it was to hold, or if the undo fails:
     the journal and every backup then stay. `Interrupted` if a clean-up fails; `DamagedState` and `NewerFormat` for a
-    journal that cannot be read or a backup that is damaged.
+    journal that cannot be read or a backup that is damaged. A signal that comes in the midst of it is heeded behind it.
     """
+    with deferred():
+        return _recover(lock)
+
+
+def _recover(lock: Lock) -> Recovery:
     journal = _read_journal(lock)
     if journal is None:
         return Recovery.NOTHING
@@ -235,8 +248,9 @@ def recover(lock: Lock) -> Recovery:
         return Recovery.FINISHED
     try:
         _undo(lock, journal)
-    except (OSError, KeyboardInterrupt) as error:
-        raise NotRolledBack(f"the undo of {lock.state(JOURNAL)} is not complete ({_reason(error)})") from error
+    except OSError as error:
+        message = f"the undo of {lock.state(JOURNAL)} is not complete ({words(error)}); every backup is kept beside it"
+        raise NotRolledBack(message, hint=advise(error, "run `patchkit recover`")) from error
     return Recovery.UNDONE
 
 
@@ -257,19 +271,16 @@ def _read_journal(lock: Lock) -> Journal | None:
 def _finish(lock: Lock, journal: Journal) -> None:
     try:
         _clean_up(lock, journal.dropped, journal.live)
-    except (OSError, KeyboardInterrupt) as error:
-        raise Interrupted(f"the change is complete, its clean-up is not ({_reason(error)})") from error
-
-
-def _reason(error: BaseException) -> str:
-    return words(error) if isinstance(error, OSError) else "interrupted"
+    except OSError as error:
+        message = f"the change is complete, its clean-up is not ({words(error)})"
+        raise Interrupted(message, hint=advise(error, "run `patchkit recover`")) from error
 
 
 def _undo(lock: Lock, journal: Journal) -> None:
     for number in range(len(journal.steps)):
         discard(lock, lock.at(journal.restored(number)))
-    moves = _find_undone(lock, journal)
-    for folder in _find_missing(lock, moves):  # emptied by us, and removed by somebody since
+    moves = find_moves(lock, journal)
+    for folder in find_missing(lock, moves):  # emptied by us, and removed by somebody since
         make_directory(lock, folder)
     stage(lock, moves)
     for move in moves:
@@ -282,79 +293,9 @@ def _undo(lock: Lock, journal: Journal) -> None:
     _clean_up(lock, journal.made, journal.live_before)
 
 
-def _find_undone(lock: Lock, journal: Journal) -> list[Move]:
-    """What puts every file back, the last first. All are judged before the first is touched."""
-    moves: list[Move] = []
-    foreign = [] if _is_ledger_known(lock, journal) else [lock.state(LEDGER)]
-    for number, step in reversed(tuple(enumerate(journal.steps))):
-        found = observe(lock, step.path)
-        absent = _is_alike(found, Observed(step.path, None))
-        if _is_before(found, step) or (_is_staged(lock, journal, number) and not (absent and step.after is None)):
-            continue  # its turn never came
-        if absent and step.after is not None and lock.disk.look(lock.at(step.path.partition("/")[0])) is None:
-            continue  # the whole distribution was uninstalled since
-        if absent or _is_after(found, step):
-            moves.append(_move_back(lock, journal, number))
-        else:
-            foreign.append(lock.at(step.path))
-    if foreign:
-        raise _refuse(lock, foreign)
-    return moves
-
-
-def _find_missing(lock: Lock, moves: Iterable[Move]) -> list[str]:
-    """The directories that the files to be put back need, the highest first."""
-    missing: set[str] = set()
-    for move in moves:
-        folder = os.path.dirname(lock.at(move.path))
-        while move.content is not None and lock.disk.look(folder) is None and folder not in missing:
-            missing.add(folder)
-            folder = os.path.dirname(folder)
-    return sorted(missing)
-
-
-def _is_staged(lock: Lock, journal: Journal, number: int) -> bool:
-    return lock.disk.look(lock.at(journal.staged(number))) is not None
-
-
-def _move_back(lock: Lock, journal: Journal, number: int) -> Move:
-    step = journal.steps[number]
-    content = None
-    if step.before is not None and step.link is None:
-        content = Content(read_object(lock, step.before.sha256), step.before.mode)
-    return Move(step.path, journal.restored(number), content, step.link, step.owner)
-
-
-def _is_before(found: Observed, step: Step) -> bool:
-    if step.link is not None:
-        return found.link == step.link
-    return not found.obstacle and found.link is None and _stamp(found.content) == step.before
-
-
-def _is_after(found: Observed, step: Step) -> bool:
-    return not found.obstacle and found.link is None and _stamp(found.content) == step.after
-
-
-def _is_ledger_known(lock: Lock, journal: Journal) -> bool:
-    return _ledger_digest(lock) in (journal.ledger_before, journal.ledger_after)
-
-
 def _restore_ledger(lock: Lock, journal: Journal) -> None:
-    if _ledger_digest(lock) != journal.ledger_before:
+    if ledger_digest(lock) != journal.ledger_before:
         put_ledger(lock, None if journal.ledger_before is None else read_object(lock, journal.ledger_before))
-
-
-def _ledger_digest(lock: Lock) -> str | None:
-    data = read_ledger_file(lock)
-    return None if data is None else sha256(data)
-
-
-def _refuse(lock: Lock, foreign: Sequence[str]) -> NotRolledBack:
-    return NotRolledBack(
-        f"{', '.join(foreign)}: neither as before the interrupted change nor as after it; nothing was touched, "
-        f"{lock.state(JOURNAL)} stays, and the bytes from before are in {lock.state(OBJECTS)}",
-        hint="move it away, then run `patchkit recover`: that puts back what was there before",
-    )
 
 
 def _clean_up(lock: Lock, directories: Iterable[str], live: frozenset[str]) -> None:

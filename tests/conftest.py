@@ -91,6 +91,12 @@ def make_wheel() -> Callable[..., Path]:
     return worlds.make_wheel
 
 
+@pytest.fixture(scope="session")
+def zipapp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """patchkit.pyz, built from the checkout."""
+    return worlds.build_zipapp(tmp_path_factory.mktemp("zipapp") / "patchkit.pyz")
+
+
 # ---- environments ---------------------------------------------------------------------------------------------
 
 

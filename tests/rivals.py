@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from stages import Stage, edit, patch
-from worlds import Entry, patchkit_command
+from worlds import Entry, clean_environment, patchkit_command
 
 _KILL = b"import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n"
 _SLOW = """import os, pathlib, time
@@ -36,15 +36,15 @@ def words_of(stage: Stage, *args: str | os.PathLike[str]) -> tuple[str, ...]:
     return (*patchkit_command(), *map(os.fspath, (*args, *where)))
 
 
-def _add(stage: Stage, file: str, script: bytes) -> None:
-    change = edit(5, b"line_5 = 'five'\n")
-    stage.add("fix", patch("one", change, check=[{"kind": "python", "file": file}]), checks={file: script})
+def _five() -> bytes:
+    return edit(5, b"line_5 = 'five'\n")
 
 
 def add_slow_check(stage: Stage) -> Path:
     """Give fix/one a check that takes a minute; the file that is returned holds its process id once it runs."""
     begun = stage.folder / "begun"
-    _add(stage, "slow.py", _SLOW.format(str(begun)).encode())
+    script = {"slow.py": _SLOW.format(str(begun)).encode()}
+    stage.add("fix", patch("one", _five(), check=[{"kind": "python", "file": "slow.py"}]), checks=script)
     return begun
 
 
@@ -57,14 +57,29 @@ def wait_for(path: Path) -> str:
     return path.read_text()
 
 
-def interrupt(stage: Stage) -> dict[str, Entry]:
+def interrupt(stage: Stage, diff: bytes | None = None, *, distribution: str = "some-dist") -> dict[str, Entry]:
     """Leave a real transaction half done, by a check that kills the command that runs it; returns the tree before."""
     before = stage.tree()
-    _add(stage, "kill.py", _KILL)
+    diff = _five() if diff is None else diff
+    one = patch("one", diff, check=[{"kind": "python", "file": "kill.py"}])
+    stage.add("fix", one, distribution=distribution, checks={"kill.py": _KILL})
     assert stage.process("apply", "--python", sys.executable).exit_code == -signal.SIGKILL
-    assert (stage.site / ".patchkit" / "journal.json").exists() and b"five" in stage.read()
-    stage.add("fix", patch("one", edit(5, b"line_5 = 'five'\n")))
+    assert (stage.site / ".patchkit" / "journal.json").exists() and stage.tree().items() - before.items()
+    stage.add("fix", patch("one", diff), distribution=distribution)
     return before
+
+
+def start_hearing(words: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+    """A process that hears the signals that ask it to end, even where this one was started to ignore them."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in signals}
+    try:
+        return subprocess.Popen(
+            words, cwd=folder, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from stages import (
     with_line,
 )
 from test_docs import JSON, key_paths, read_first_words
-from worlds import Finished, RunPatchkit, UvInstall, Venv, tree, without_bytecode
+from worlds import CHECKOUT, Finished, RunPatchkit, UvInstall, Venv, tree, without_bytecode
 
 FIVE = with_line(5, b"line_5 = 5.0\n")
 WHOLE = b"".join(LINES)
@@ -335,6 +335,16 @@ def test_names_that_do_not_fit_are_usage_errors(words: list[str], said: str, sta
     folder = open_work(stage, MOD)
     put(folder / MOD, FIVE)
     assert said in refused(stage, "commit", folder, *words, exit_code=2)["message"]
+
+
+def test_the_sets_that_come_with_patchkit_are_not_written_to(stage: Stage, patchkit: RunPatchkit) -> None:
+    folder = open_work(stage, MOD)
+    put(folder / MOD, FIVE)
+    own = tree(CHECKOUT / "patches")
+    words = ("commit", folder, "--patch", "p", "--bundled", "--site-packages", stage.site)
+    assert "comes with patchkit" in patchkit(*words, cwd=stage.folder).expect(2).err
+    patchkit(*words, "--patches", stage.patches, cwd=stage.folder).expect()
+    assert (stage.patches / "some-dist").is_dir() and tree(CHECKOUT / "patches") == own
 
 
 def test_a_folder_that_edit_did_not_make_is_refused(stage: Stage) -> None:

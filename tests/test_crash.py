@@ -237,6 +237,35 @@ def targets(entries: dict[str, Entry]) -> dict[str, Entry]:
     return {path: entry for path, entry in without_bytecode(entries).items() if not path.startswith(".patchkit")}
 
 
+class SignallingDisk(CountingDisk):
+    """Ctrl-C comes before the deed number ``life`` (from 1), and again before the next."""
+
+    def __init__(self, life: int) -> None:
+        super().__init__()
+        self.life = life
+
+    def begin(self, deed: str, arguments: tuple[object, ...]) -> None:
+        super().begin(deed, arguments)
+        if len(self.deeds) in (self.life, self.life + 1):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_ctrl_c_at_any_deed_leaves_all_or_nothing_and_no_recovery_to_do(scenario: Scenario, root: Path) -> None:
+    for life in range(1, len(scenario.deeds) + 1, 3):
+        with pytest.raises(KeyboardInterrupt):
+            scenario.run(root, SignallingDisk(life))
+        assert without_bytecode(tree(root)) in (scenario.before, scenario.after)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_ctrl_c_does_not_stop_a_recovery_half_way(scenario: Scenario, root: Path) -> None:
+    for end in ends(scenario, root, Fate.KILLED, step=7):
+        with suppress(KeyboardInterrupt):
+            recover_on(root, SignallingDisk(1 + end % 20))
+        assert not (root / ".patchkit/journal.json").exists()
+        assert without_bytecode(tree(root)) in (scenario.before, scenario.after)
+
+
 class SuicidalDisk(CountingDisk):
     """Kills its own process."""
 

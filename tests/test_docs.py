@@ -556,6 +556,14 @@ def test_every_key_of_list_and_show_is_documented(told: Callable[..., Any]) -> N
     assert key_paths(listed) - shared == set(read_first_words(JSON["`list`"]))
 
 
+def test_every_key_of_an_image_build_is_documented(told: Callable[..., Any], tmp_path: Path) -> None:
+    report = set(read_first_words(JSON[next(heading for heading in JSON if heading.startswith("`check`"))]))
+    built = key_paths(told("post-install", "--require", "demo"))
+    assert {path for path in built if path not in report} == set(read_first_words(JSON["`post-install`"]))
+    shared = {"schema", "command", "ok", "exit_code", "warnings[]"}
+    assert key_paths(told("snippet", "containerfile")) - shared == set(read_first_words(JSON["`snippet`"]))
+
+
 def test_every_warning_code_is_documented() -> None:
     calls = [
         node
@@ -589,9 +597,9 @@ def test_the_state_folder_holds_what_is_said_of_it(told: Callable[..., Any], dem
 
 def test_every_key_of_the_journal_is_documented() -> None:
     stamp = Stamp("0" * 64, 0o644)
-    step = Step("a", stamp, stamp, None, (0, 0))
+    step = Step("a", stamp, stamp, None, (0, 0), "r")
     names = frozenset({"0" * 64})
-    journal = Journal("0" * 16, (step,), None, None, ("a",), ("b",), names, names)
+    journal = Journal("0" * 16, (step,), None, None, ("a",), ("b",), names, names, {"r": "0" * 64})
     document = json.loads(write_journal(journal))
     assert key_paths(document) == set(read_first_words(STATE["`journal.json`, format 1"]))
 

@@ -16,7 +16,7 @@ A, B, C = "a" * 64, "b" * 64, "c" * 64
 JOURNAL = Journal(
     id="0123456789abcdef",
     steps=(
-        Step("pkg/mod.py", Stamp(A, 0o644), Stamp(B, 0o755), owner=(1000, 100)),
+        Step("pkg/mod.py", Stamp(A, 0o644), Stamp(B, 0o755), owner=(1000, 100), record="pkg-1.dist-info/RECORD"),
         Step("pkg/new/x.py", None, Stamp(B, 0o644)),
         Step("gone.py", Stamp(A, 0o600), None, owner=(0, 0)),
         Step("pkg/link.py", Stamp(A, 0o644), Stamp(B, 0o644), link="../cache/a\udcff", owner=(1, 2)),
@@ -28,7 +28,11 @@ JOURNAL = Journal(
     dropped=("pkg/old",),
     live=frozenset({A, C}),
     live_before=frozenset({A}),
+    records={"pkg-1.dist-info/RECORD": B},
 )
+
+
+STEP = {"path": "a", "before": None, "after": None, "link": None, "owner": None, "record": None}
 
 
 def test_what_is_written_is_read_back() -> None:
@@ -81,11 +85,11 @@ def test_what_is_no_journal_is_damaged(data: bytes) -> None:
     "path",
     ["/etc/passwd", "../x", "a/../../x", "", "a//b", "./a", "a/.", "a/", "a\0b", ".patchkit/ledger.json", "\ud800"],
 )
-@pytest.mark.parametrize("field", ["changes", "made", "dropped"])
+@pytest.mark.parametrize("field", ["changes", "made", "dropped", "records"])
 def test_a_path_that_leaves_the_site_root_is_damage(path: str, field: str) -> None:
-    step = {"path": path, "before": None, "after": {"sha256": A, "mode": 420}, "link": None, "owner": None}
+    rows = {"changes": {**STEP, "path": path}, "records": {"path": path, "sha256": A}}
     with pytest.raises(DamagedState):
-        read_journal(_changed(**{field: [step if field == "changes" else path]}), file="j")
+        read_journal(_changed(**{field: [rows.get(field, path)]}), file="j")
 
 
 @pytest.mark.parametrize(
@@ -105,12 +109,13 @@ def test_a_path_that_leaves_the_site_root_is_damage(path: str, field: str) -> No
         {"owner": [0, 2**40]},
         {"owner": "root"},
         {"path": None},
+        {"record": "../RECORD"},
+        {"record": 1},
     ],
 )
 def test_a_damaged_change_is_damage(change: dict[str, Any]) -> None:
-    step = {"path": "a", "before": None, "after": None, "link": None, "owner": None, **change}
     with pytest.raises(DamagedState):
-        read_journal(_changed(changes=[step]), file="j")
+        read_journal(_changed(changes=[{**STEP, **change}]), file="j")
 
 
 @pytest.mark.parametrize(
@@ -125,11 +130,24 @@ def test_a_damaged_change_is_damage(change: dict[str, Any]) -> None:
         {"live_before": None},
         {"ledger_before": "x"},
         {"changes": {}},
+        {"records": {}},
+        {"records": [{"path": "a", "sha256": "x"}]},
     ],
 )
 def test_a_damaged_field_is_damage(fields: dict[str, Any]) -> None:
     with pytest.raises(DamagedState):
         read_journal(_changed(**fields), file="j")
+
+
+def test_the_change_that_these_damage_is_none_itself() -> None:
+    assert read_journal(_changed(changes=[STEP]), file="j").steps == (Step("a", None, None),)
+
+
+def test_a_journal_that_is_cut_anywhere_is_damage() -> None:
+    whole = write_journal(JOURNAL)
+    for end in range(len(whole) - 1):
+        with pytest.raises(DamagedState):
+            read_journal(whole[:end], file="j")
 
 
 @pytest.mark.parametrize("key", sorted(json.loads(write_journal(JOURNAL))))

@@ -121,6 +121,8 @@ DRIFTED = {"drift": [DRIFT]}
 PREVIEW = {"changes": [TEXT], "diff": PERHAPS}  # with --dry-run or --diff
 ONE_ERROR = {"error": PROBLEM}
 ERRORS = {"error": {**PROBLEM, "all": [PROBLEM]}}
+COUNTS = ("declared", "applicable", "applied", "upstreamed", "not_needed", "skipped", "reverted")
+BUILD = {"counts": dict.fromkeys(COUNTS, int), "verified": (bool, NULL), "required": [TEXT]}
 DESCRIBED = {
     "patch": TEXT,
     "summary": PERHAPS,
@@ -149,6 +151,15 @@ SHOWING = {
     "distribution": TEXT,
     **DESCRIBED,
     "diffs": [{"file": TEXT, "text": TEXT}],
+}
+SNIPPET = {
+    **HEAD,
+    "command": {"snippet"},
+    "kind": {"containerfile", "healthcheck"},
+    "text": TEXT,
+    "python": TEXT,
+    "required": [TEXT],
+    "sources": [TEXT],
 }
 
 
@@ -269,6 +280,36 @@ def test_the_life_of_a_patch_in_documents(stage: Stage) -> None:
     assert row["action"] == "updated"
     [row] = take(stage, 0, "revert", "fix")["patches"]
     assert (row["state"], row["action"], row["files"][0]["state"]) == ("pending", "reverted", "pristine")
+
+
+def test_an_image_build_counts_and_verifies_in_its_document(stage: Stage) -> None:
+    stage.add("absent", patch("p", FIVE), distribution="not-there")
+    document = take(stage, 0, "post-install", "--require", "fix", also=BUILD)
+    assert {row["set"]: row["state"] for row in document["patches"]} == {"absent": "not-installed", "fix": "applied"}
+    assert document["counts"] == {
+        "declared": 2,
+        "applicable": 1,
+        "applied": 1,
+        "upstreamed": 0,
+        "not_needed": 0,
+        "skipped": 1,
+        "reverted": 0,
+    }
+    assert (document["verified"], document["required"]) == (True, ["fix"])
+    stage.write(MOD, b"edited\n")
+    document = take(stage, 5, "post-install", also=BUILD | ONE_ERROR)
+    assert (document["verified"], document["counts"]["applied"]) == (None, 0)
+    shutil.rmtree(stage.patches)
+    document = take(stage, 3, "post-install", also=BUILD | ONE_ERROR)
+    assert set(document["counts"].values()) == {0}
+
+
+def test_a_snippet_is_a_document(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(stage.folder)
+    for kind in ("containerfile", "healthcheck"):
+        document = take(stage, 0, "snippet", kind, shape=SNIPPET)
+        assert document["kind"] == kind and document["python"] in document["text"]
+    assert (document["required"], document["sources"]) == (["fix"], ["patchkit.pyz", "patches"])
 
 
 def test_a_dry_run_lists_what_would_be_written_and_with_diff_how(stage: Stage) -> None:

@@ -19,11 +19,12 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "provenance record bounds syntax symbols ledger journal golden"),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
+    ("decide", "tally"),
     ("pure", "archives homes patience merge"),
     ("decide", "fits treemerge rebased"),
     ("decide", "manifesttext noise mail difference upstream rewritten lints authored"),
-    ("world", "catalog interpreter environment site state wheel checks child"),
-    ("world", "disk store targets preflight transaction outputs"),
+    ("world", "interruption folders catalog interpreter environment site state wheel checks child"),
+    ("world", "disk faults store targets preflight undo transaction outputs"),
     ("world", "workfolder"),
     ("world", "indexes remote ranges pristine releases"),
     (
@@ -33,6 +34,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
         " origins edits drafts authoring capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
+    ("use", "image_build snippets"),
+    ("people", "build_log"),
     ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
     ("people", "authoring_text release_text authoring_commands release_commands"),
     ("people", "patch_commands drift_commands image_commands cli __main__"),
@@ -43,7 +46,7 @@ LAYER = dict(PLACES)
 
 # The one writer of installed files is `transaction`; these are its parts. All of them write through `disk`, which alone
 # makes the system calls, and nobody else imports a part; but `outputs`, which writes what a user asked for elsewhere.
-PARTS = ("disk", "store", "targets", "preflight")
+PARTS = ("disk", "store", "targets", "preflight", "undo")
 WRITERS = ("transaction", *PARTS, "outputs")
 
 # Modules of others that only some of ours may import. What is "lazy" is imported inside functions only, so that a run
@@ -73,6 +76,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "cyclonedx": ("components",),
     "packageurl": ("components", "merger"),
     "subprocess": ("environment", "checks", "child"),
+    "signal": ("interruption", "checks", "child"),
     "tempfile": (),
     "shutil": ("environment", "text"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from patchkit.errors import (
     ExitCode,
     Interrupted,
     Locked,
+    NotWritable,
 )
 from patchkit.installed import Content, sha256
 from patchkit.transaction import Recovery, execute, locked, needs_sweep
@@ -135,6 +137,28 @@ class RacedDisk(Disk):
 
 def test_a_lock_file_that_was_removed_meanwhile_is_no_lock(root: Path) -> None:
     with locked(root, timeout=0, disk=RacedDisk()), pytest.raises(Locked), locked(root, timeout=0):
+        pass
+
+
+class HastyDisk(Disk):
+    """Another run is done with the new state folder, and has removed it, before it has its owner and mode."""
+
+    raced = False
+
+    def mkdir(self, path: str, mode: int, owner: Owner | None) -> None:
+        if not self.raced:
+            self.raced = True
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        super().mkdir(path, mode, owner)
+
+
+def test_a_state_folder_that_goes_as_soon_as_it_is_made_is_made_again(root: Path) -> None:
+    with locked(root, timeout=0, disk=HastyDisk()), pytest.raises(Locked), locked(root, timeout=0):
+        pass
+
+
+def test_a_site_root_that_is_gone_cannot_be_locked(root: Path) -> None:
+    with pytest.raises(NotWritable, match=f"{root}/gone: No such file or directory"), locked(root / "gone", timeout=0):
         pass
 
 

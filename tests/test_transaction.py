@@ -253,7 +253,7 @@ def test_a_failing_clean_up_is_told_as_such_and_finished_by_recover(root: Path) 
     plan = make_plan(root, {"pkg/mod.py": Content(OLD, PLAIN)}, ledger=None)
     with pytest.raises(Interrupted, match="the change is complete, its clean-up is not .*Permission denied") as caught:
         execute_on(StubbornDisk(), root, plan)
-    assert caught.value.hint == "run `patchkit recover`"
+    assert caught.value.hint == "run as a user who may write there, then run `patchkit recover`"
     assert (root / "pkg/mod.py").read_bytes() == OLD
     assert undo(root) is Recovery.FINISHED
     assert not (root / ".patchkit").exists()

@@ -246,6 +246,13 @@ def _download(distribution: str, version: str, cache: Path, *, built: bool) -> P
         shutil.rmtree(folder)
 
 
+def build_zipapp(path: Path, variables: Mapping[str, str] | None = None) -> Path:
+    """Build patchkit.pyz from the checkout; its dependencies come from the index. ``variables`` are set beside ours."""
+    program = CHECKOUT / "tools" / "build_zipapp.py"
+    run(sys.executable, "-B", program, path, cwd=path.parent, env=OUTER | (variables or {}), timeout=600).expect()
+    return path
+
+
 # ---- environments ---------------------------------------------------------------------------------------------
 
 
