@@ -89,10 +89,10 @@ def test_a_place_that_cannot_be_written_is_named(place: str, tmp_path: Path) -> 
 
 
 def test_a_folder_is_made_with_its_files_and_their_modes(tmp_path: Path) -> None:
-    write_folder(str(tmp_path / "deep" / "work"), {"a/b.py": Content(b"b\n", 0o755), "c": Content(b"", 0o644)})
-    assert (tmp_path / "deep/work/a/b.py").read_bytes() == b"b\n"
-    assert (tmp_path / "deep/work/a/b.py").stat().st_mode & 0o777 == 0o755
-    assert (tmp_path / "deep/work/c").read_bytes() == b""
+    write_folder(str(tmp_path / "deep" / "place"), {"a/b.py": Content(b"b\n", 0o755), "c": Content(b"", 0o644)})
+    assert (tmp_path / "deep/place/a/b.py").read_bytes() == b"b\n"
+    assert (tmp_path / "deep/place/a/b.py").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "deep/place/c").read_bytes() == b""
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_filled_is_taken_back(tmp_path: Path) -> None:
     with pytest.raises(RolledBack, match="No space left"):
-        write_folder(str(tmp_path / "deep/work"), {"a": Content(b"a", 0o644), "b": Content(b"bb", 0o644)}, disk=Full(1))
+        write_folder(str(tmp_path / "deep/place"), {"a": Content(b"a", 0o644), "b": Content(b"bb", 0o644)}, disk=Full(1))
     assert not list(tmp_path.iterdir())
 
 
