@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patchkit import checks, service
+from patchkit import service
 from patchkit.errors import ExitCode, NoPatchSets
 from patchkit.model import Action, PatchState
 from patchkit.report import to_document
@@ -76,10 +75,3 @@ def test_importing_the_package_costs_nothing() -> None:
     program = "import sys; import patchkit; print(sorted(m for m in sys.modules if m.startswith('patchkit')))"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=CHECKOUT, check=True)
     assert ended.stdout == "['patchkit']\n"
-
-
-def test_the_end_of_a_check_never_waits_for_a_lock_that_a_signal_left_held() -> None:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True) as process:
-        process._waitpid_lock.acquire()  # type: ignore[attr-defined]  # as a signal within Popen.poll leaves it
-        checks._kill_group(process)
-    assert process.returncode == -signal.SIGKILL
