@@ -34,7 +34,7 @@ def check_targets(diffs: Sequence[FileDiff], bounds: Bounds, *, file: str) -> li
 
 
 def _check(diff: FileDiff, path: str, bounds: Bounds, file: str) -> Iterator[DiffError]:
-    words = _refuse_kind(path)
+    words = refuse_kind(path)
     if words:
         yield NotOwned(words, file=file, line=diff.line)
     elif path in bounds.hidden:
@@ -55,7 +55,7 @@ def _is_created(diff: FileDiff, path: str) -> bool:
     return diff.kind is EntryKind.CREATE or (diff.kind is EntryKind.RENAME and path == diff.new)
 
 
-def _refuse_kind(path: str) -> str:
+def refuse_kind(path: str) -> str:
     """Files that no patch may touch, whoever owns them ("" for all others)."""
     top = path.partition("/")[0].lower()
     if top.endswith((".dist-info", ".egg-info")):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from patchkit.applied import Applied
-from patchkit.catalog import read_set_file
 from patchkit.choices import Candidate, Choice, checks_for
 from patchkit.errors import DamagedState, PatchkitError, raise_all
 from patchkit.fold import Layer
@@ -23,19 +22,18 @@ def read_candidate(scene: Scene, choice: Choice) -> Candidate:
     if choice.variant is None or choice.patch is None:
         assert choice.applied is not None
         return Candidate(choice, replace(choice.applied, reason=choice.reason), None, {})
-    folder = scene.folder_of(choice.id)
-    diff = read_set_file(folder, choice.variant.file)
+    diff = scene.read_set_file(choice.id, choice.variant.file)
     scripts: dict[str, bytes] = {}
     meant = checks_for(choice.patch.checks, choice.installed.version)
-    checks = tuple(_with_script(check, folder, scripts) for check in meant)
+    checks = tuple(_with_script(scene, choice.id, check, scripts) for check in meant)
     record = _to_record(choice, choice.patch, choice.variant, choice.installed.version, diff, checks)
     return Candidate(choice, record, diff, scripts)
 
 
-def _with_script(check: Check, folder: str, scripts: dict[str, bytes]) -> Check:
+def _with_script(scene: Scene, id: PatchId, check: Check, scripts: dict[str, bytes]) -> Check:
     match check:
         case PythonCheck():
-            data = read_set_file(folder, check.file)
+            data = scene.read_set_file(id, check.file)
             scripts[sha256(data)] = data
             return replace(check, sha256=sha256(data))
         case SymbolCheck():
@@ -151,7 +149,7 @@ def _parse_kept(scene: Scene, applied: Applied) -> ParsedTrial:
 def _parse_trial(scene: Scene, id: PatchId, variant: Variant) -> ParsedTrial:
     folder = scene.folder_of(id)
     try:
-        diff = read_set_file(folder, variant.file)
+        diff = scene.read_set_file(id, variant.file)
         return ParsedTrial(variant, Layer(id, parse(diff, text_of(variant, diff), f"{folder}/{variant.file}")))
     except PatchkitError as error:
         return ParsedTrial(variant, None, error)

@@ -20,6 +20,15 @@ def read_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> Catalog:
     With ``bundled`` the sets that come with patchkit are read too; alone, they only. Raises `NoPatchSets` where none
     was found, and everything that is wrong with any manifest, at once.
     """
+    catalog, problems = gather_catalog(folders, bundled=bundled, cwd=cwd)
+    raise_all(problems)
+    if not catalog.sets:
+        raise NoPatchSets(f"there is no patch set in {', '.join(catalog.folders)}")
+    return catalog
+
+
+def gather_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> tuple[Catalog, tuple[PatchkitError, ...]]:
+    """The sound patch sets of the folders that `read_catalog` reads, and everything that is wrong with the others."""
     project, source = _read_project(cwd)
     places = _find_places(project, os.path.dirname(source), folders, bundled=bundled, cwd=cwd)
     problems: list[PatchkitError] = []
@@ -27,16 +36,20 @@ def read_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> Catalog:
     declarations = [project.declaration] if project.declaration != Declaration() else []
     for place in places:
         try:
-            found, declaration = _read_folder(place)
+            found, declaration = _read_folder(place, problems)
             sets += found
             declarations += [declaration] if declaration != Declaration() else []
         except PatchkitError as error:
             problems.append(error)
     problems += _find_duplicates(sets)
-    raise_all(problems)
-    if not sets:
-        raise NoPatchSets(f"there is no patch set in {', '.join(places)}")
-    return Catalog(tuple(places), tuple(sorted(sets, key=lambda found: found.name)), tuple(declarations))
+    ordered = tuple(sorted(sets, key=lambda found: found.name))
+    return Catalog(tuple(places), ordered, tuple(declarations)), tuple(problems)
+
+
+def find_folders(folders: Sequence[str], *, bundled: bool, cwd: str) -> tuple[str, ...]:
+    """The patch folders that `read_catalog` reads for the same arguments, whether or not they are there."""
+    project, source = _read_project(cwd)
+    return tuple(_find_places(project, os.path.dirname(source), folders, bundled=bundled, cwd=cwd))
 
 
 def _find_places(project: Project, home: str, folders: Sequence[str], *, bundled: bool, cwd: str) -> list[str]:
@@ -66,8 +79,11 @@ def _read_project(cwd: str) -> tuple[Project, str]:
         folder = parent
 
 
-def _read_folder(folder: str) -> tuple[list[PatchSet], Declaration]:
-    """The sets in one patch folder, and its patchkit.toml. A folder that is a patch set itself is taken as one."""
+def _read_folder(folder: str, problems: list[PatchkitError]) -> tuple[list[PatchSet], Declaration]:
+    """The sets in one patch folder, and its patchkit.toml; what is wrong with one goes to ``problems``.
+
+    A folder that is a patch set itself is taken as one.
+    """
     if not is_folder(folder):
         raise NoPatchSets(f"there is no patch folder {folder}")
     entries = list_names(folder)
@@ -75,7 +91,6 @@ def _read_folder(folder: str) -> tuple[list[PatchSet], Declaration]:
         return [_read_set(folder)], Declaration()
     sets: list[PatchSet] = []
     files: list[str] = []
-    problems: list[PatchkitError] = []
     declaration = Declaration()
     for entry in entries:
         path = os.path.join(folder, entry)
@@ -92,14 +107,13 @@ def _read_folder(folder: str) -> tuple[list[PatchSet], Declaration]:
         sets += file_sets(files, folder=folder)
     except PatchkitError as error:
         problems.append(error)
-    raise_all(problems)
     return sets, declaration
 
 
 def _read_set(folder: str) -> PatchSet:
     path = os.path.join(folder, MANIFEST)
     found = read_manifest(read_file(path), folder=folder, file=path)
-    missing = [file for file in _files_of(found) if not is_file(os.path.join(folder, file))]
+    missing = [file for file in files_of(found) if not is_file(os.path.join(folder, file))]
     raise_all(
         [
             BadManifest(f"{path}: it names {file}, and there is no such file", hint="is it committed?")
@@ -109,7 +123,7 @@ def _read_set(folder: str) -> PatchSet:
     return found
 
 
-def _files_of(patch_set: PatchSet) -> Iterable[str]:
+def files_of(patch_set: PatchSet) -> Iterable[str]:
     """The files that a manifest names, each once, in its order."""
     named = [
         file

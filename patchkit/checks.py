@@ -100,7 +100,19 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """End the process and all of its group; a group of which nothing is left is no error."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    if process.returncode is None:
+        process.returncode = _reap(process.pid)
+
+
+def _reap(pid: int) -> int:
+    """The exit code of a child that was killed.
+
+    Not by Popen.wait: a signal that comes while Popen.poll holds its lock leaves it held, and wait would never return.
+    """
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:  # reaped, and the signal came before that was noted
+        return -signal.SIGKILL
 
 
 def _skip(check: PythonCheck, why: str) -> CheckOutcome:

@@ -32,8 +32,20 @@ def _enter_drift_commands() -> Mapping[str, click.Command]:
     return COMMANDS
 
 
+def _enter_authoring_commands() -> Mapping[str, click.Command]:
+    from patchkit.authoring_commands import COMMANDS
+
+    return COMMANDS
+
+
 def _enter_image_commands() -> Mapping[str, click.Command]:
     from patchkit.image_commands import COMMANDS
+
+    return COMMANDS
+
+
+def _enter_release_commands() -> Mapping[str, click.Command]:
+    from patchkit.release_commands import COMMANDS
 
     return COMMANDS
 
@@ -43,6 +55,8 @@ ROOMS: tuple[tuple[Callable[[], Mapping[str, click.Command]], str], ...] = (
     (_enter_patch_commands, "list show check apply revert verify status recover"),
     (_enter_drift_commands, "drift run export"),
     (_enter_image_commands, "post-install snippet sbom"),
+    (_enter_authoring_commands, "edit commit capture import lint"),
+    (_enter_release_commands, "rebase coverage"),
 )
 NAMES = tuple(name for _, names in ROOMS for name in names.split())
 

@@ -49,7 +49,7 @@ def read_diff(data: bytes, text: DiffText, *, file: str) -> tuple[FileDiff, ...]
         DiffError: one, or `Several` with all of them, each with its line. Every subclass of `DiffError` but
             `NotOwned` may come.
     """
-    carriage_returns = _ends_in_crlf(data)
+    carriage_returns = ends_in_crlf(data)
     plain = data.replace(b"\r\n", b"\n") if carriage_returns else data
     entries, broken = read_entries(plain, file=file)
     diffs: list[FileDiff] = []
@@ -76,7 +76,7 @@ def _why_empty(data: bytes, entries: list[RawEntry]) -> tuple[str]:
     return ("no entry of a unified diff was found" if data else "the diff is empty",)
 
 
-def _ends_in_crlf(data: bytes) -> bool:
+def ends_in_crlf(data: bytes) -> bool:
     """Whether every line, headers too, ends in CRLF."""
     return data.endswith(b"\r\n") and data.count(b"\n") == data.count(b"\r\n")
 

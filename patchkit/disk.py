@@ -68,6 +68,12 @@ class Disk:
             _admit(descriptor, content.mode, owner)
             file.write(content.data)
 
+    def extend(self, path: str, data: bytes) -> None:
+        """More data behind what a file holds."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with _named(path), os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+
     def pour(self, path: str, data: bytes) -> None:
         """Into what is there already and is no regular file: a pipe, a terminal."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)

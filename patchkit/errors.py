@@ -103,6 +103,16 @@ class Aborted(PatchkitError):
     exit_code = ExitCode.CTRL_C
 
 
+# ---- 1: the answer is no --------------------------------------------------------------------------------------
+
+
+class NoChange(PatchkitError):
+    """Nothing was edited, so there is nothing to make a patch of."""
+
+    code = "no-change"
+    exit_code = ExitCode.NO
+
+
 # ---- 3: the patch set or a diff is wrong ----------------------------------------------------------------------
 
 
@@ -206,6 +216,25 @@ class NotOwned(DiffError):
     """The target is not a file that the distribution owns by its own RECORD."""
 
     code = "not-owned"
+
+
+class Unpatchable(PatchSetError):
+    """A file was changed in a way that no diff can carry: a binary file, a symbolic link."""
+
+    code = "unpatchable-file"
+    default_hint = "put the file back as it was shipped; only text files can be patched"
+
+
+class VariantExists(PatchSetError):
+    """The patch has a diff already for the version in question, and it is not this one's to replace."""
+
+    code = "variant-exists"
+
+
+class NoMatchingFile(PatchSetError):
+    """No entry of an upstream diff is about a file that the distribution has."""
+
+    code = "no-matching-file"
 
 
 # ---- 4: the environment is not the one meant ------------------------------------------------------------------
@@ -312,6 +341,27 @@ class MissingExtra(EnvironmentMismatch):
     """What a command needs is in an extra that is not installed with patchkit."""
 
     code = "missing-extra"
+
+
+class NoRelease(EnvironmentMismatch):
+    """The index, or the folder that was named, has no such release."""
+
+    code = "no-release"
+
+
+class NoWheel(EnvironmentMismatch):
+    """A release has no wheel that tells what it installs."""
+
+    code = "no-wheel"
+
+
+class IndexUnreachable(EnvironmentMismatch):
+    """The index does not answer, or not with what was asked for."""
+
+    code = "index-unreachable"
+    default_hint = (
+        "is the network there, and the index that pip or uv is configured for? --find-links DIR needs neither"
+    )
 
 
 # ---- 5 to 8 ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Files that a user asked for outside every site root: reports, diffs, manifests, work folders.
+"""Files that a user asked for outside every site root: reports, diffs, manifests, work folders, caches.
 
 `transaction` writes installed files, this module all others. A file is there whole or not at all: it is written beside
 its place, synced, and renamed over it.
@@ -9,13 +9,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from threading import get_ident
 
 from patchkit.disk import Disk
 from patchkit.errors import NotWritable, PatchkitError, RolledBack, UsageError
 from patchkit.installed import Content
 
 DISK = Disk()
+PRIVATE = 0o700
 NOT_OURS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 
 
@@ -84,6 +87,38 @@ def write_folder(path: str, files: Mapping[str, Content], *, disk: Disk = DISK) 
         if isinstance(error, OSError):
             raise _explain(path, error) from error
         raise
+
+
+def keep_copy(path: str, chunks: Iterable[bytes], mode: int = 0o644, *, disk: Disk = DISK) -> None:
+    """Make ``path`` a file of ``chunks`` in a cache, and the folders above it; where ``chunks`` raises, nothing of it.
+
+    Nothing is synced: what is lost can be fetched again. Threads may call it at the same time, so the umask, which they
+    share, is not asked: new folders are their user's alone (XDG Base Directory Specification). Raises `NotWritable`
+    and `RolledBack`.
+    """
+    folder, name = os.path.split(path)
+    staged = os.path.join(folder, f".{name[:200]}.{os.getpid()}.{get_ident()}.tmp")
+    try:
+        _make_all(disk, folder)
+        try:
+            disk.write(staged, Content(b"", mode), None)
+            for chunk in chunks:
+                disk.extend(staged, chunk)
+            disk.replace(staged, path)
+        except BaseException:
+            if disk.look(staged) is not None:
+                disk.unlink(staged)
+            raise
+    except OSError as error:
+        raise _explain(path, error) from error
+
+
+def _make_all(disk: Disk, folder: str) -> None:
+    """Make a folder and those above it; somebody else may do so at the same time."""
+    if folder and disk.look(folder, follow=True) is None:
+        _make_all(disk, os.path.dirname(folder))
+        with suppress(FileExistsError):
+            disk.mkdir(folder, PRIVATE, None)
 
 
 def _make(disk: Disk, folder: str, made: list[str]) -> None:

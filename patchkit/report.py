@@ -114,13 +114,23 @@ def _from_patch(patch: PatchReport) -> Mapping[str, object]:
         "state": patch.state.value,
         "action": patch.action.value,
         "message": patch.message or None,
-        "files": [_from_file(file) for file in patch.files],
-        "checks": [
-            {"kind": check.kind, "name": check.name, "result": check.result.value, "message": check.message or None}
-            for check in patch.checks
-        ],
+        "files": describe_files(patch.files),
+        "checks": describe_checks(patch.checks),
         "next": patch.next or None,
     }
+
+
+def describe_files(files: Sequence[FileReport]) -> list[Mapping[str, object]]:
+    """The ``files`` of a patch in any document."""
+    return [_from_file(file) for file in files]
+
+
+def describe_checks(checks: Sequence[CheckOutcome]) -> list[Mapping[str, object]]:
+    """The ``checks`` of a patch in any document."""
+    return [
+        {"kind": check.kind, "name": check.name, "result": check.result.value, "message": check.message or None}
+        for check in checks
+    ]
 
 
 def _from_file(file: FileReport) -> Mapping[str, object]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum, unique
 from typing import TypeVar
 
 from patchkit.applied import Ledger
-from patchkit.catalog import read_catalog
+from patchkit.catalog import read_catalog, read_set_file
 from patchkit.environment import find_environment, marker_values
 from patchkit.errors import BadManifest, ExitCode, InProgress, PatchkitError, UsageError
 from patchkit.installed import Environment
@@ -43,13 +43,17 @@ class CatalogNeed(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything that was read before anything is decided. ``listings`` are all site roots, the chosen one first."""
+    """Everything that was read before anything is decided. ``listings`` are all site roots, the chosen one first.
+
+    ``drafts`` are files of patch sets that are to be written, by path: they count as if they were there.
+    """
 
     environment: Environment
     listings: tuple[Listing, ...]
     state: State
     catalog: Catalog
     notices: tuple[Notice, ...] = ()
+    drafts: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def listing(self) -> Listing:
@@ -73,6 +77,12 @@ class Scene:
         assert found is not None
         return found.folder
 
+    def read_set_file(self, id: PatchId, file: str) -> bytes:
+        """The bytes of a file of the patch set of ``id``. Raises `BadManifest`."""
+        folder = self.folder_of(id)
+        draft = self.drafts.get(f"{folder}/{file}")
+        return read_set_file(folder, file) if draft is None else draft
+
     def holds(self, marker: str) -> bool:
         """Whether a PEP 508 marker is true in the target environment."""
         from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
@@ -87,14 +97,15 @@ class Scene:
 def open_catalog(options: Options, need: CatalogNeed) -> tuple[Catalog, tuple[Notice, ...]]:
     """The patch sets at hand; where a command can do without, what is wrong with them is a warning."""
     try:
-        return read_catalog(options.patches, bundled=options.bundled, cwd=_current_folder()), ()
+        return read_catalog(options.patches, bundled=options.bundled, cwd=current_folder()), ()
     except PatchkitError as error:
         if need is CatalogNeed.REQUIRED or error.exit_code is not ExitCode.PATCH_SET:
             raise
         return Catalog(), tuple(Notice(single.code, single.message) for single in error.all())
 
 
-def _current_folder() -> str:
+def current_folder() -> str:
+    """The working directory. Raises `UsageError` where it is gone."""
     try:
         return os.getcwd()
     except FileNotFoundError as error:
@@ -114,6 +125,19 @@ def open_scene(
     catalog, notices = open_catalog(options, need)
     wanted_sets = {operand.partition("/")[0] for operand in operands}
     names = [found.distribution for found in catalog.sets if not wanted_sets or found.name in wanted_sets]
+    return open_place(environment, catalog, names, notices=notices, allow_interrupted=allow_interrupted, wait=wait)
+
+
+def open_place(
+    environment: Environment,
+    catalog: Catalog,
+    names: Sequence[str],
+    *,
+    notices: tuple[Notice, ...] = (),
+    allow_interrupted: bool = False,
+    wait: float = READER_WAIT_SECONDS,
+) -> Scene:
+    """The scene on the one site root that holds the distributions of ``names``. Raises as `open_scene` does."""
     chosen, others = choose_root(environment, names)
     strays = [listing.root for listing in others if STATE_FOLDER in listing.entries]
     notices += tuple(

@@ -5,6 +5,7 @@ Finding one distribution lists one directory and opens no other distribution's m
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -23,10 +24,11 @@ from patchkit.errors import (
     OutsideEnvironment,
     SeveralSiteRoots,
 )
-from patchkit.installed import Content, Distribution, Environment, Observed
+from patchkit.installed import Content, Digest, Distribution, Environment, Observed
 from patchkit.record import read_record
 
 STATE_FOLDER = ".patchkit"
+_PIECE_BYTES = 1 << 20
 
 
 def normalise(name: str) -> str:
@@ -242,6 +244,35 @@ def read_plain(path: str) -> Content | None:
             return Content(file.read(), stat.S_IMODE(mode))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
+    except OSError as error:
+        raise NotReadable(f"{path} cannot be read: {error.strerror}") from error
+
+
+def read_head(path: str, count: int = 8192) -> bytes:
+    """The first bytes of a plain file; b"" where there is none. `NotReadable` where it may not be read."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return b""
+        with open(path, "rb") as file:
+            return file.read(count)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except OSError as error:
+        raise NotReadable(f"{path} cannot be read: {error.strerror}") from error
+
+
+def has_digest(path: str, digest: Digest) -> bool:
+    """Whether a plain file with this digest is at ``path``, read piece by piece. `NotReadable` where it may not be."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        hasher = hashlib.new(digest.algorithm)
+        with open(path, "rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                hasher.update(piece)
+        return hasher.digest() == digest.value
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: an algorithm that hashlib lacks
+        return False
     except OSError as error:
         raise NotReadable(f"{path} cannot be read: {error.strerror}") from error
 

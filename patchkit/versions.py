@@ -7,7 +7,7 @@ that leaves out the release candidate in use would lose a fix without a word.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 
@@ -103,6 +103,23 @@ def common_version(one: str, other: str) -> str | None:
     return next(both, None)
 
 
+def prerelease_gaps(specifiers: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Where one range ends with ``<B`` and another begins at B, and none holds B's pre-releases: (the range, B).
+
+    By PEP 440 ``<B`` leaves out the pre-releases of B, and so does ``>=B``.
+    """
+    for text in specifiers:
+        for clause in _clauses(text):
+            bound = _bound(clause)
+            meets = clause.operator == "<" and not bound.is_prerelease
+            if meets and _holds(specifiers, str(bound)) and not _holds(specifiers, f"{bound.base_version}rc1"):
+                yield text, str(bound)
+
+
+def _holds(specifiers: Sequence[str], version: str) -> bool:
+    return any(contains(text, version) for text in specifiers)
+
+
 def _apart(below: str, above: str) -> bool:
     """Whether an upper bound of ``below`` proves that no version of ``above`` is in it: the usual case, and cheap."""
     return any(
@@ -182,6 +199,35 @@ def _next_releases(version: Version) -> Iterator[str]:
     epoch = f"{version.epoch}!" if version.epoch else ""
     for index, number in enumerate(version.release):
         yield epoch + ".".join(map(str, (*version.release[:index], number + 1)))
+
+
+def widened(text: str, version: str) -> str | None:
+    """A range that holds ``version`` and all that ``text`` holds, closed at ``version``; None where there is none such.
+
+    The bound on the side of ``version`` gives way, the other one stays: ``>=1,<2`` and 2.1 make ``>=1,<=2.1``.
+    """
+    added = _public(Version(version))
+    pieces = [bound for piece in text.split(",") if piece.strip() for bound in _open(piece.strip())]
+    bounds = _upper_bounds(",".join(pieces))
+    above = bool(bounds) and all(bound <= added for bound, _ in bounds)
+    kept = [piece for piece in pieces if piece[0] == "!" or (piece[0] == "<") != above]
+    wider = ",".join([*kept, f"<={added}"] if above else [f">={added}", *kept])
+    return wider if contains(wider, version) and not specifier_trouble(wider) else None
+
+
+def _open(piece: str) -> Iterator[str]:
+    """A clause as clauses of one bound each, as near as that can be said; what excludes something stays as it is."""
+    clause = Specifier(piece)
+    bound = clause.version.removesuffix(".*")
+    match clause.operator:
+        case "==" if clause.version.endswith(".*"):
+            yield from (f">={bound}.dev0", f"<{list(_next_releases(Version(bound)))[-1]}.dev0")
+        case "==" | "===":
+            yield from (f">={Version(bound).public}", f"<={Version(bound).public}")
+        case "~=":
+            yield from (f">={bound}", f"<{list(_next_releases(Version(bound)))[-2]}.dev0")
+        case _:
+            yield piece
 
 
 def is_version(text: str) -> bool:

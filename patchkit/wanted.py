@@ -127,6 +127,13 @@ def check_operands(operands: Sequence[str]) -> None:
     )
 
 
+def require_known(catalog: Catalog, operands: Sequence[str], command: str) -> None:
+    """Raise `UnknownPatch` for an operand that no patch set at hand knows."""
+    patches = catalog.patches
+    unknown = [operand for operand in operands if not any(matches(operand, id) for id in patches)]
+    raise_all([_unknown(operand, patches, command, catalog.folders) for operand in unknown])
+
+
 def want_apply(catalog: Catalog, ledger: Ledger) -> Wanted:
     """Bare ``apply``: what is applied now, plus the declared list."""
     return _add(list_declared(catalog), catalog, ledger, named=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from patchkit import checks
 from stages import (
     BLOCK,
     BLOCKS,
@@ -718,3 +720,10 @@ print(code, [name for name in slow if name in sys.modules])
 """
     ended = run(sys.executable, "-c", program, cwd=stage.folder).expect()
     assert ended.out == "0 []\n"
+
+
+def test_the_end_of_a_check_never_waits_for_a_lock_that_a_signal_left_held() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True) as process:
+        process._waitpid_lock.acquire()  # type: ignore[attr-defined]  # as a signal within Popen.poll leaves it
+        checks._kill_group(process)
+    assert process.returncode == -signal.SIGKILL

@@ -171,12 +171,15 @@ def neutral(lines: Iterable[str], folder: Path, shown_as: str) -> list[str]:
 # ---- the tutorial and the README ------------------------------------------------------------------------------
 
 
-def run_tutorial(folder: Path, path: str, wheels: Path) -> Iterator[tuple[Shown, list[str], int]]:
+TUTORIALS = ("docs/tutorial.md", "docs/my-first-patch.md")
+
+
+def run_tutorial(name: str, folder: Path, path: str, wheels: Path) -> Iterator[tuple[Shown, list[str], int]]:
     """Do what the tutorial says, in its order: each command with what it printed and its exit code."""
     variables = {"PATH": path, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     shell = Shell(folder, variables)
     try:
-        for block in read_blocks(page("docs/tutorial.md")):
+        for block in read_blocks(page(name)):
             if block.language == "console":
                 for step in read_steps(block):
                     said, code = shell.run(step.command)
@@ -191,7 +194,8 @@ def run_tutorial(folder: Path, path: str, wheels: Path) -> Iterator[tuple[Shown,
         shell.close()
 
 
-def test_the_tutorial_shows_what_really_happens(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_a_tutorial_shows_what_really_happens(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "first"
     folder.mkdir()
     wheels = tmp_path / "wheels"
@@ -200,14 +204,14 @@ def test_the_tutorial_shows_what_really_happens(tmp_path: Path) -> None:
         shutil.copy(worlds.find_wheel("inflection", version), wheels)
     wrong: list[str] = []
     asked: str | None = None  # a command that failed: the next line must ask for its exit code
-    for step, said, code in run_tutorial(folder, patchkit_on_path(tmp_path / "bin"), wheels):
+    for step, said, code in run_tutorial(name, folder, patchkit_on_path(tmp_path / "bin"), wheels):
         if said != step.output:
             wrong += [f"$ {step.command}", *(f"  shown  | {line}" for line in step.output)]
             wrong += [f"  really | {line}" for line in said]
         if asked is not None and step.command != "echo $?":
             wrong.append(f"$ {asked}: ended with another exit code than 0, and the tutorial does not say so")
         asked = step.command if code else None
-    assert not wrong, "\n".join(["docs/tutorial.md is not what happens:", *wrong])
+    assert not wrong, "\n".join([f"{name} is not what happens:", *wrong])
     assert asked is None
 
 

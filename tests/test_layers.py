@@ -20,16 +20,24 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
     ("decide", "tally"),
+    ("pure", "archives homes patience merge"),
+    ("decide", "fits treemerge rebased"),
+    ("decide", "manifesttext noise mail difference upstream rewritten lints authored"),
     ("world", "interruption folders catalog interpreter environment site state wheel checks child"),
     ("world", "disk faults store targets preflight undo transaction outputs"),
+    ("world", "workfolder"),
+    ("world", "indexes remote ranges pristine releases"),
     (
         "use",
-        "scene survey candidates trials bystanders decision account outcome verification examination change service",
+        "scene survey candidates trials bystanders decision account outcome verification examination change service"
+        " tryout coverage redraft rebase"
+        " origins edits drafts authoring capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
     ("use", "image_build snippets"),
     ("people", "build_log"),
     ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
+    ("people", "authoring_text release_text authoring_commands release_commands"),
     ("people", "patch_commands drift_commands image_commands cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
@@ -44,8 +52,10 @@ WRITERS = ("transaction", *PARTS, "outputs")
 # Modules of others that only some of ours may import. What is "lazy" is imported inside functions only, so that a run
 # that has nothing to do never loads it.
 OWNERS: dict[str, tuple[str, ...]] = {
-    "tomllib": ("manifest",),
-    "tomli": ("manifest",),
+    "tomllib": ("manifest", "indexes"),
+    "tomli": ("manifest", "indexes"),
+    "unearth": ("remote",),
+    "httpx2": ("remote",),
     "unidiff": ("diff",),
     "importlib.metadata": ("site",),
     "click": (
@@ -57,6 +67,10 @@ OWNERS: dict[str, tuple[str, ...]] = {
         "delivery",
         "drift_commands",
         "image_commands",
+        "authoring_text",
+        "authoring_commands",
+        "release_text",
+        "release_commands",
         "cli",
     ),
     "cyclonedx": ("components",),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from patchkit.disk import Disk
 from patchkit.errors import NotWritable, RolledBack, UsageError
 from patchkit.installed import Content
-from patchkit.outputs import write_folder, write_output
+from patchkit.outputs import keep_copy, write_folder, write_output
 from worlds import tree
 
 
@@ -107,3 +109,41 @@ def test_a_folder_that_cannot_be_filled_is_taken_back(tmp_path: Path) -> None:
             str(tmp_path / "deep/place"), {"a": Content(b"a", 0o644), "b": Content(b"bb", 0o644)}, disk=Full(1)
         )
     assert not list(tmp_path.iterdir())
+
+
+# ---- caches ---------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_in_a_cache_comes_whole_with_folders_that_are_its_users_alone(tmp_path: Path) -> None:
+    path = tmp_path / "cache" / "of" / "copy.py"
+    keep_copy(str(path), [b"one\n", b"two\n"], 0o755)
+    assert path.read_bytes() == b"one\ntwo\n" and path.stat().st_mode & 0o777 == 0o755
+    assert [folder.stat().st_mode & 0o777 for folder in (path.parent, path.parent.parent)] == [0o700, 0o700]
+    keep_copy(str(path), [b"three\n"])
+    assert path.read_bytes() == b"three\n"
+    assert [each.name for each in path.parent.iterdir()] == ["copy.py"]
+
+
+def test_of_a_copy_that_breaks_off_nothing_is_left(tmp_path: Path) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"half"
+        raise RuntimeError
+
+    path = tmp_path / "cache" / "copy.py"
+    keep_copy(str(path), [b"old\n"])
+    with pytest.raises(RuntimeError):
+        keep_copy(str(path), broken())
+    assert path.read_bytes() == b"old\n" and [each.name for each in path.parent.iterdir()] == ["copy.py"]
+    with pytest.raises(NotWritable, match="cannot be written"):
+        keep_copy(str(path / "below" / "copy.py"), [b""])
+
+
+def test_many_threads_keep_copies_and_the_umask_stays(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda number: keep_copy(f"{tmp_path}/a/{number % 3}/{number}", [b"x"]), range(60)))
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    assert len([path for path in (tmp_path / "a").rglob("*") if path.is_file()]) == 60

@@ -1,0 +1,304 @@
+"""Editing shipped files in a work folder, and committing the edit as a patch."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from patchkit.account import account_for
+from patchkit.authored import DraftReport, Edit, WorkReport, name_edits
+from patchkit.bounds import refuse_kind
+from patchkit.change import Proposal, report_on, with_python_checks
+from patchkit.difference import changed_paths, is_binary, make_diff
+from patchkit.drafts import (
+    Draft,
+    Material,
+    Shelf,
+    choose_id,
+    find_clash,
+    make_draft,
+    open_shelf,
+    require_distribution,
+    suggest_set,
+    try_draft,
+    write_draft,
+)
+from patchkit.environment import find_environment
+from patchkit.errors import NoChange, NoPatchSets, PatchkitError, Several, Unpatchable, UsageError, raise_all
+from patchkit.installed import Content
+from patchkit.model import Action, Notice
+from patchkit.origins import Source, find_below, read_intended, read_pristine, require_ownership
+from patchkit.patchset import Catalog, PatchId, Provenance
+from patchkit.report import Report
+from patchkit.scene import CatalogNeed, Options, Scene, current_folder, open_catalog, open_place, read_steadily
+from patchkit.site import find_distribution, observe, read_head
+from patchkit.survey import Ownership
+from patchkit.symbols import module_paths
+from patchkit.workfolder import Work, free_folder, read_edited, read_work, write_work
+
+HOME = "patchkit-edit"
+"""The folder in the working directory that work folders are made in."""
+
+_DOTTED = re.compile(r"\w+(?:\.\w+)*")
+_MARKERS = re.compile(rb"^(?:<<<<<<<|>>>>>>>)(?: |$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class EditOptions:
+    """How `edit` goes about it. ``into`` is the work folder ("": a new one in `HOME`).
+
+    ``on_top``: the files are copied with the applied patches in them, for a patch that comes after these.
+    """
+
+    into: str = ""
+    on_top: bool = False
+    source: Source = field(default_factory=Source)
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What a patch is to be called, and what is to be said of it; None: that is left to patchkit."""
+
+    set: str | None = None
+    patch: str | None = None
+    summary: str = ""
+    provenance: Provenance = field(default_factory=Provenance)
+    dry_run: bool = False
+
+
+def open_workplace(options: Options, catalog: Catalog, distribution: str) -> Scene:
+    """The scene on the site root that holds ``distribution``."""
+    environment = find_environment(options.python, options.site_packages, os.environ)
+    return open_place(environment, catalog, [distribution])
+
+
+# ---- edit -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """The files that are copied into a work folder, and the patches whose text is in them."""
+
+    scene: Scene
+    own: Ownership
+    files: Mapping[str, Content]
+    below: tuple[PatchId, ...]
+    notices: tuple[Notice, ...]
+
+
+def edit(options: Options, distribution: str, files: Sequence[str], how: EditOptions) -> WorkReport:
+    """Copy files of an installed distribution, as shipped, into a new work folder; all text files where none is named.
+
+    Raises `UsageError` for a file that the distribution does not have, `Unpatchable` for one that no patch may touch,
+    and `NoPristineBytes` where a file was edited in place and its shipped bytes are nowhere.
+    """
+    name = require_distribution(distribution)
+    catalog, notices = open_catalog(options, CatalogNeed.OPTIONAL)
+    notices = tuple(notice for notice in notices if notice.code != NoPatchSets.code)  # the first is about to be made
+    copies = read_steadily(lambda: open_workplace(options, catalog, name), lambda scene: _copy(scene, name, files, how))
+    version = copies.own.distribution.version
+    folder = os.path.abspath(how.into or free_folder(os.path.join(current_folder(), HOME), f"{name}-{version}"))
+    work = Work(name, version, copies.files, tuple(sorted(copies.own.folders)), after=copies.below)
+    write_work(folder, work)
+    report = Report(
+        "edit", copies.scene.root, copies.scene.environment.python, notices=(*notices, *copies.notices), wrote=True
+    )
+    short = os.path.relpath(folder)
+    words = ["patchkit", "commit", folder if short.startswith("..") else short]
+    words += ["--set", suggest_set(Shelf(catalog, ""), name), "--patch", "NAME"]
+    return WorkReport(report, name, version, folder, tuple(copies.files), shlex.join(words))
+
+
+def _copy(scene: Scene, name: str, files: Sequence[str], how: EditOptions) -> _Copies:
+    own = require_ownership(scene, name)
+    paths = _choose_files(scene, own, files) if files else _list_texts(scene, own)
+    below = tuple(applied.id for applied in find_below(scene, paths))
+    if how.on_top:
+        found, below = read_intended(scene, own, paths, how.source)
+    else:
+        found = read_pristine(scene, own, paths, how.source)
+    kept = {path: content for path, content in found.items() if content is not None}
+    _refuse_files(own, paths, kept, asked=bool(files))
+    notices = tuple(_mention(scene, kept, below, how))
+    return _Copies(scene, own, kept, below if how.on_top else (), notices)
+
+
+def _mention(scene: Scene, kept: Mapping[str, Content], below: Sequence[PatchId], how: EditOptions) -> Iterator[Notice]:
+    if below and not how.on_top:
+        words = f"these files are patched by {', '.join(map(str, below))}, and the copies are as shipped"
+        yield Notice("patched-files", f"{words}; --on-top copies them with these patches in them")
+    observed = observe(scene.root, kept)
+    for path, content in kept.items():
+        there = observed[path].content
+        entry = scene.ledger.file(path)
+        if there is not None and there.data != content.data and entry is None:
+            words = f"{path} was edited in place, and the copy is as shipped"
+            yield Notice("edited-in-place", f"{words}; `patchkit capture` makes a patch of such an edit")
+
+
+def _list_texts(scene: Scene, own: Ownership) -> list[str]:
+    """All files of the distribution that a patch may touch and that are text."""
+    return [
+        path
+        for path in own.rows
+        if not path.startswith(("../", "/"))
+        and not refuse_kind(path)
+        and not is_binary(read_head(os.path.join(scene.root, path)))
+    ]
+
+
+def _choose_files(scene: Scene, own: Ownership, names: Sequence[str]) -> list[str]:
+    known = dict.fromkeys((*own.rows, *(file.path for file in scene.ledger.files)))
+    found: dict[str, None] = {}
+    problems: list[PatchkitError] = []
+    for name in names:
+        paths = list(_find_files(scene, known, name))
+        if not paths:
+            problems.append(_explain_unknown(own, known, name))
+        found.update(dict.fromkeys(paths))
+    raise_all(problems)
+    return list(found)
+
+
+def _find_files(scene: Scene, known: Mapping[str, None], name: str) -> Iterator[str]:
+    """What a word on the command line stands for: a path, a folder's files, or a module by its dotted name."""
+    path = os.path.relpath(name, scene.root) if os.path.isabs(name) else os.path.normpath(name)
+    path = path.replace(os.sep, "/")
+    if path in known:
+        yield path
+        return
+    inside = [each for each in known if each.startswith(f"{path}/") and not refuse_kind(each)]
+    if inside:
+        yield from (each for each in inside if not is_binary(read_head(os.path.join(scene.root, each))))
+    elif _DOTTED.fullmatch(name):
+        yield from (each for each in module_paths(name) if each in known)
+
+
+def _explain_unknown(own: Ownership, known: Mapping[str, None], name: str) -> UsageError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), n=1)
+    words = f"{own.distribution.name} {own.distribution.version} has no file {name!r}"
+    ways = "name it as RECORD does, such as some_dist/module.py; a new file is simply made in the work folder"
+    return UsageError(words, hint=f"did you mean {close[0]!r}?" if close else ways)
+
+
+def _refuse_files(own: Ownership, paths: Sequence[str], kept: Mapping[str, Content], *, asked: bool) -> None:
+    problems: list[PatchkitError] = []
+    for path in paths:
+        words = refuse_kind(path)
+        if words:
+            problems.append(Unpatchable(words))
+        elif path not in kept:
+            words = f"{path} is no file that {own.distribution.name} shipped: an applied patch creates it"
+            problems.append(UsageError(words, hint="--on-top copies it as the patches left it"))
+        elif asked and is_binary(kept[path].data):
+            problems.append(Unpatchable(f"{path} is a binary file; only text can be patched"))
+    raise_all(problems)
+
+
+# ---- commit ---------------------------------------------------------------------------------------------------
+
+
+def commit(options: Options, folder: str, naming: Naming) -> DraftReport:
+    """Make a patch of what was edited in a work folder: its diff and its entry in the manifest.
+
+    Where the very version is installed, the patch is tried on it first; what stands in its way is in the report's
+    error, and nothing is written then. Raises `NoChange` where nothing was edited, `Unpatchable` for what no diff can
+    carry, and what `make_draft` raises.
+    """
+    work = read_work(folder)
+    edited = read_edited(folder, work)
+    paths = changed_paths(work.before, edited.files)
+    _require_edit(folder, work, edited.files, paths)
+    shelf = open_shelf(options)
+    patch = naming.patch or work.patch
+    if not patch:
+        raise UsageError("the patch needs a name", hint="give one with --patch NAME")
+    id = choose_id(shelf, work.distribution, naming.set or work.set or None, patch, "")
+    diff = make_diff(work.before, edited.files)
+    material = Material(id, work.distribution, work.version, diff, naming.summary, naming.provenance, after=work.after)
+    if work.rebased and id == PatchId(work.set, work.patch):
+        material = replace(material, replaces=True)
+    draft = make_draft(shelf, material)
+    proposal, notices = _try_where_installed(options, shelf, work, draft)
+    made = tell_draft("commit", draft, proposal, name_edits(work.before, edited.files, paths), naming)
+    report = replace(made.report, notices=(*made.report.notices, *notices))
+    made = replace(made, report=report, left_out=edited.left_out)
+    if report.error is not None or naming.dry_run:
+        return made
+    write_draft(draft)
+    return replace(made, next=f"patchkit apply {id}" if proposal is not None else "")
+
+
+def _require_edit(folder: str, work: Work, files: Mapping[str, Content], paths: Sequence[str]) -> None:
+    if not paths:
+        hint = "edit the files there, then run this again"
+        raise NoChange(f"nothing was edited in {folder}", hint=hint)
+    if work.before and not any(path in files for path in work.before):
+        words = f"all files of {work.distribution} are gone from {folder}; a patch does not delete a whole distribution"
+        raise Unpatchable(words, hint=f"copy them back from {folder}/.patchkit-edit/before")
+    before = work.before
+    left = [
+        path
+        for path in paths
+        if path in files and _count_markers(files[path]) > (_count_markers(before[path]) if path in before else 0)
+    ]
+    raise_all(
+        [
+            Unpatchable(f"{os.path.join(folder, path)} has conflict markers", hint="resolve the conflicts first")
+            for path in left
+        ]
+    )
+
+
+def _count_markers(content: Content) -> int:
+    return len(_MARKERS.findall(content.data))
+
+
+def _try_where_installed(
+    options: Options, shelf: Shelf, work: Work, draft: Draft
+) -> tuple[Proposal | None, tuple[Notice, ...]]:
+    """The trial, where the version of the work folder is the one installed; else the word that there was none."""
+    scene = open_workplace(options, shelf.catalog, work.distribution)
+    found = find_distribution(scene.listing, work.distribution, scene.environment)
+    if found is None or found.version != work.version:
+        there = f"{found.version} is installed" if found is not None else f"it is not installed in {scene.root}"
+        words = f"the patch is for {work.distribution} {work.version}, and {there}: it was not tried"
+        return None, (Notice("not-tried", words),)
+    proposal = read_steadily(
+        lambda: open_workplace(options, shelf.catalog, work.distribution), lambda scene: try_draft(scene, draft)
+    )
+    return proposal, () if proposal.problems else find_clash(proposal.decision.scene, draft)
+
+
+# ---- what is said ---------------------------------------------------------------------------------------------
+
+
+def tell_draft(
+    command: str, draft: Draft, proposal: Proposal | None, edits: Mapping[str, Edit], naming: Naming
+) -> DraftReport:
+    """What there is to say of a draft that is written, or would be; what stands in its way is in the report's error."""
+    report = Report(command)
+    problems = proposal.problems if proposal is not None else ()
+    if proposal is not None:
+        rows = account_for(proposal.decision, with_python_checks(proposal))
+        own = tuple(replace(row, action=Action.NONE) for row in rows if row.id == draft.id)
+        error = problems[0] if len(problems) == 1 else Several(problems) if problems else None
+        report = report_on(command, proposal.decision, patches=own, error=error)
+    folder, files = draft.patch_set.folder, tuple(draft.files)
+    return DraftReport(
+        report=replace(report, dry_run=naming.dry_run),
+        id=draft.id,
+        distribution=draft.patch_set.distribution,
+        version=draft.variant.versions.removeprefix("=="),
+        versions=draft.variant.versions,
+        file=f"{folder}/{draft.variant.file}",
+        manifest=f"{folder}/patchset.toml",
+        origin=draft.patch.provenance.origin,
+        edits=edits,
+        written=() if problems else files,
+    )

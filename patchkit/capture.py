@@ -1,0 +1,156 @@
+"""Capturing what was edited in place: the edit becomes a patch, and the patch counts as applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from patchkit.applied import Reason
+from patchkit.authored import DraftReport, name_edits
+from patchkit.authoring import Naming, open_workplace, tell_draft
+from patchkit.change import DEFAULTS, change
+from patchkit.decision import decide
+from patchkit.difference import changed_paths, make_diff
+from patchkit.drafts import (
+    Draft,
+    Material,
+    choose_id,
+    make_draft,
+    open_shelf,
+    require_distribution,
+    try_draft,
+    write_draft,
+)
+from patchkit.edits import Edits, find_edits
+from patchkit.errors import NoChange, PatchkitError
+from patchkit.examination import Progress, no_progress
+from patchkit.fold import Tree
+from patchkit.model import Notice
+from patchkit.origins import Source, read_intended, require_ownership
+from patchkit.patchset import PatchId
+from patchkit.scene import Options, Scene, read_steadily
+from patchkit.wanted import Wanted, want_apply
+
+DEFAULT_PATCH = "captured"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions:
+    """How `capture` goes about it. ``exclude`` are globs of files that are no part of the edit."""
+
+    source: Source = field(default_factory=Source)
+    exclude: tuple[str, ...] = ()
+    lock_timeout: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An edit in place: the version that it is of, what should be there, what is there, and the patches below it."""
+
+    scene: Scene
+    version: str
+    edits: Edits
+    before: Tree
+    below: tuple[PatchId, ...]
+
+
+def capture(
+    options: Options,
+    distribution: str,
+    naming: Naming,
+    how: CaptureOptions,
+    progress: Progress = no_progress,
+) -> DraftReport:
+    """Make a patch of the files of a distribution that were edited in place, and take the edit under management.
+
+    Afterwards the patch is applied, and `revert` gives what was there before the edit. Raises `NoChange` where nothing
+    differs, `Unpatchable` for what no diff can carry, `NoPristineBytes` where the shipped bytes are nowhere. Other
+    things that stand in the way are in the report's error. Nothing is written then.
+    """
+    name = require_distribution(distribution)
+    shelf = open_shelf(options)
+    found = read_steadily(
+        lambda: open_workplace(options, shelf.catalog, name), lambda scene: _find(scene, name, how, progress)
+    )
+    files = found.edits.files
+    id = choose_id(shelf, name, naming.set, naming.patch, DEFAULT_PATCH)
+    diff = make_diff(found.before, files)
+    material = Material(id, name, found.version, diff, naming.summary, naming.provenance, after=found.below)
+    draft = make_draft(shelf, material)
+    wanted = _want(found.scene, id, found.below)
+    proposal = try_draft(found.scene, draft, wanted)
+    made = tell_draft("capture", draft, proposal, name_edits(found.before, files, tuple(files)), naming)
+    made = replace(made, left_out=found.edits.left_out)
+    if not (naming.dry_run or proposal.problems):
+        write_draft(draft)
+        made = _take_over(options, draft, made, found, how, progress)
+    notices = (*made.report.notices, *_mention(name, found.edits))
+    return replace(made, report=replace(made.report, notices=notices))
+
+
+def _find(scene: Scene, name: str, how: CaptureOptions, progress: Progress) -> _Found:
+    own = require_ownership(scene, name)
+    edits = find_edits(scene, own, how.exclude, progress)
+    if not edits.files:
+        words = f"no file of {name} {own.distribution.version} in {scene.root} differs from what should be there"
+        raise NoChange(
+            words, hint="is this the environment you mean? name it with --python PATH or --site-packages DIR"
+        )
+    _refuse_known(scene, edits)
+    before, below = read_intended(scene, own, edits.files, how.source)
+    if not changed_paths(before, edits.files):
+        words = f"the edited files of {name} {own.distribution.version} are as shipped but for what RECORD says of them"
+        raise NoChange(words, hint="RECORD may be wrong: reinstall the distribution")
+    return _Found(scene, own.distribution.version, edits, before, below)
+
+
+def _refuse_known(scene: Scene, edits: Edits) -> None:
+    """Raise where the edit is what patches at hand do: `apply` adopts it, and another patch would be in their way."""
+    try:
+        bases = decide(scene, want_apply(scene.catalog, scene.ledger)).bases
+    except PatchkitError:
+        return  # something is wrong with the patch sets at hand, and is told when they are applied
+    adopted = [bases[path].adopted if path in bases else () for path in edits.files]
+    if all(adopted):
+        names = ", ".join(sorted({str(id) for ids in adopted for id in ids}))
+        raise NoChange(f"the edit is {names}, put there by hand", hint="`patchkit apply` takes it over")
+
+
+def _want(scene: Scene, id: PatchId, below: Sequence[PatchId]) -> Wanted:
+    """What is applied and the captured patch; the patches in its files stay as they are, and are looked at with it."""
+    reasons = {applied.id: applied.reason for applied in scene.ledger.applied} | {id: Reason.NAMED}
+    return Wanted(reasons, named=frozenset({id, *below}), fresh=frozenset({id}))
+
+
+def _take_over(
+    options: Options,
+    draft: Draft,
+    made: DraftReport,
+    found: _Found,
+    how: CaptureOptions,
+    progress: Progress,
+) -> DraftReport:
+    try:
+        report = change(
+            "capture",
+            lambda: open_workplace(options, open_shelf(options).catalog, made.distribution),
+            lambda scene: _want(scene, draft.id, found.below),
+            replace(DEFAULTS, wheels=how.source.wheels, lock_timeout=how.lock_timeout),
+            progress,
+        )
+    except PatchkitError as error:
+        report = replace(made.report, error=error)
+    notices = report.notices
+    if report.error is not None:
+        words = f"{draft.id} is written, and not under management yet: mend the error, then `patchkit apply {draft.id}`"
+        notices += (Notice("not-taken-over", words),)
+    rows = tuple(row for row in report.patches if row.id == draft.id)
+    told = replace(report, patches=rows, notices=notices, wrote=True)
+    return replace(made, report=told, next="" if report.error is not None else "patchkit verify")
+
+
+def _mention(name: str, edits: Edits) -> tuple[Notice, ...]:
+    if not edits.unseen:
+        return ()
+    words = f"{len(edits.unseen)} files of {name} have no digest in RECORD, {edits.unseen[0]} among them"
+    return (Notice("unrecorded", f"{words}: whether they were edited cannot be told"),)

@@ -1,0 +1,156 @@
+"""What was edited in place: a distribution's files held against its RECORD and what patchkit wrote. Reads only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from patchkit.bounds import refuse_kind
+from patchkit.errors import NotInstalled, PatchkitError, raise_all
+from patchkit.examination import Progress
+from patchkit.installed import Content, Digest, Stamp
+from patchkit.noise import is_noise
+from patchkit.paths import matches
+from patchkit.record import read_record
+from patchkit.scene import Scene
+from patchkit.site import has_digest, observe, read_plain
+from patchkit.survey import Ownership
+from patchkit.workfolder import refuse_special
+
+EXCLUDED = "excluded"
+NOISE = "left behind by a program"
+_STEP = 200  # files between two reports of progress
+_COMPILED = (".pyc", ".pyo")
+
+Intended = Digest | Stamp | None  # by RECORD, by the ledger, or: there should be no file
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """The edited files as they are (None: deleted), and those that are left out, each with the reason.
+
+    ``unseen`` are files without a digest in RECORD: nothing shows whether they were edited.
+    """
+
+    files: Mapping[str, Content | None] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
+
+
+def find_edits(scene: Scene, own: Ownership, exclude: Sequence[str], progress: Progress) -> Edits:
+    """All that differs from what should be installed; what a glob of ``exclude`` matches is left out.
+
+    Raises `Unpatchable` for what is no plain file any more, and `NotInstalled` where most of the files are gone.
+    """
+    intended = _list_intended(scene, own)
+    changed = list(_find_changed(scene.root, intended, progress))
+    added = [path for path in _find_added(scene, own) if path not in intended]
+    left_out = {path: NOISE for path in added if is_noise(path)}
+    left_out |= {path: EXCLUDED for path in (*changed, *added) if any(matches(path, glob) for glob in exclude)}
+    files = _read(scene.root, [path for path in (*changed, *added) if path not in left_out])
+    _refuse_ruin(own, [path for path in files if files[path] is None], len(intended))
+    shown = {path: why for path, why in left_out.items() if not path.endswith(_COMPILED)}
+    return Edits(files, shown, tuple(_find_unrecorded(own, intended)))
+
+
+def _list_intended(scene: Scene, own: Ownership) -> dict[str, Intended]:
+    found: dict[str, Intended] = {
+        path: row.digest
+        for path, row in own.rows.items()
+        if row.digest is not None and not path.startswith(("../", "/")) and not refuse_kind(path)
+    }
+    ours = [file for file in scene.ledger.files if file.distribution == own.distribution.name]
+    return found | {file.path: file.written for file in ours}
+
+
+def _find_unrecorded(own: Ownership, intended: Mapping[str, Intended]) -> Iterator[str]:
+    for path, row in own.rows.items():
+        if row.digest is None and path not in intended and not path.startswith(("../", "/")) and not refuse_kind(path):
+            yield path
+
+
+def _find_changed(root: str, intended: Mapping[str, Intended], progress: Progress) -> Iterator[str]:
+    for number, (path, wanted) in enumerate(sorted(intended.items())):
+        if number % _STEP == 0:
+            progress("comparing", number, len(intended))
+        if not _is_as_intended(os.path.join(root, path), wanted):
+            yield path
+
+
+def _is_as_intended(full: str, wanted: Intended) -> bool:
+    match wanted:
+        case None:
+            return not os.path.lexists(full)
+        case Digest():
+            return has_digest(full, wanted)
+        case Stamp():
+            content = read_plain(full)
+            return content is not None and Stamp.of(content).sha256 == wanted.sha256
+
+
+def _read(root: str, paths: Iterable[str]) -> dict[str, Content | None]:
+    files: dict[str, Content | None] = {}
+    problems: list[PatchkitError] = []
+    for path, found in observe(root, paths).items():
+        if found.link is not None or found.obstacle:
+            problems.append(refuse_special(path, os.path.join(root, path)))
+        files[path] = found.content
+    raise_all(problems)
+    return files
+
+
+def _refuse_ruin(own: Ownership, missing: Sequence[str], count: int) -> None:
+    """A distribution of which most is gone was not edited: its installation is broken."""
+    if len(missing) * 2 > count:
+        name, version = own.distribution.name, own.distribution.version
+        words = f"{len(missing)} of {count} files of {name} {version} are missing, {missing[0]} among them"
+        hint = f"its installation is broken: `pip install --force-reinstall --no-deps {name}=={version}`"
+        raise NotInstalled(words, hint=hint)
+
+
+# ---- files that nobody shipped --------------------------------------------------------------------------------
+
+
+def _find_added(scene: Scene, own: Ownership) -> list[str]:
+    """The files in the distribution's own folders that no distribution has in its RECORD.
+
+    A folder counts as its own where a file of it lies directly in it or in one above: in a namespace that several
+    distributions share, what lies beside their folders is nobody's.
+    """
+    homes = {os.path.dirname(path) for path in own.rows}
+    found = [
+        path
+        for folder in sorted(own.folders)
+        for path in _walk(scene.root, folder)
+        if path not in own.rows and _is_inside(path, homes)
+    ]
+    others = _list_others(scene, own) if found else frozenset()
+    return [path for path in found if path not in others]
+
+
+def _is_inside(path: str, homes: set[str]) -> bool:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        if path in homes:
+            return True
+    return False
+
+
+def _walk(root: str, folder: str) -> Iterator[str]:
+    for place, folders, files in os.walk(os.path.join(root, folder)):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        here = os.path.relpath(place, root).replace(os.sep, "/")
+        linked = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        yield from (f"{here}/{name}" for name in sorted((*files, *linked)))
+
+
+def _list_others(scene: Scene, own: Ownership) -> frozenset[str]:
+    """All that the other distributions of the site root have in their RECORDs."""
+    found: set[str] = set()
+    for folders in scene.listing.folders.values():
+        for folder in folders:
+            content = read_plain(os.path.join(scene.root, folder, "RECORD"))
+            if folder != own.distribution.dist_info and content is not None:
+                found.update(read_record(content.data, path=f"{folder}/RECORD"))
+    return frozenset(found)

@@ -1,0 +1,198 @@
+"""Importing an upstream commit: its diff becomes a patch of the installed distribution, tried before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from patchkit.authored import DraftReport, Edit
+from patchkit.authoring import Naming, open_workplace, tell_draft
+from patchkit.bounds import refuse_kind
+from patchkit.catalog import read_set_file
+from patchkit.change import Proposal
+from patchkit.drafts import (
+    Material,
+    Shelf,
+    choose_id,
+    find_clash,
+    make_draft,
+    open_shelf,
+    require_distribution,
+    to_name,
+    try_draft,
+    write_draft,
+)
+from patchkit.errors import Conflict, DiffTooLarge, NoMatchingFile, UsageError, VariantExists, raise_all
+from patchkit.fields import MOST_GLOBS
+from patchkit.mail import read_letter
+from patchkit.model import EntryKind, FileDiff, Notice, PatchState
+from patchkit.origins import peek_pristine, require_ownership
+from patchkit.patchset import PatchId
+from patchkit.rewritten import rewrite
+from patchkit.scene import Options, Scene, read_steadily
+from patchkit.survey import Ownership
+from patchkit.upstream import Placement, Route, place
+
+LARGEST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """An upstream diff: its bytes, and what messages call it. ``stem`` names the patch where nothing better does."""
+
+    data: bytes
+    file: str
+    stem: str = "imported"
+
+
+def read_submission(path: str) -> Submission:
+    """The diff at ``path``, which may be a pipe. Raises `UsageError` where it cannot be read, and `DiffTooLarge`."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        words = f"{path} cannot be read: {error.strerror}"
+        raise UsageError(words, hint="name a diff, or - for standard input") from error
+    return take_submission(data, path)
+
+
+def take_submission(data: bytes, file: str) -> Submission:
+    """``data`` as a submission. Raises `DiffTooLarge`."""
+    if len(data) > LARGEST_BYTES:
+        raise DiffTooLarge(f"the diff is over {LARGEST_BYTES >> 20} MiB", file=file, line=1)
+    name = file.rpartition("/")[2].rpartition(".")[0]
+    return Submission(data, file, to_name(name) or "imported")
+
+
+# ---- import ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    scene: Scene
+    own: Ownership
+    placement: Placement
+
+
+def import_diff(
+    options: Options, submission: Submission, distribution: str, naming: Naming, exclude: Sequence[str] = ()
+) -> DraftReport:
+    """Make a patch of an upstream diff: the files that the installed distribution has, found wherever they lie there.
+
+    The diff stays as upstream wrote it where one strip level and directory does for all its files; else its paths are
+    written anew. It is tried on the installed version; what does not fit is in the report's error, and nothing is
+    written then, nor where the version has the change already. Raises `DiffError`, `NoMatchingFile`, `Conflict` where
+    the file that is meant is in doubt, and `VariantExists`.
+    """
+    name = require_distribution(distribution)
+    shelf = open_shelf(options)
+    found = read_steadily(
+        lambda: open_workplace(options, shelf.catalog, name), lambda scene: _place(scene, name, submission, exclude)
+    )
+    _require_landing(submission, found)
+    letter = read_letter(submission.data)
+    id = choose_id(shelf, name, naming.set, naming.patch, to_name(letter.subject) or submission.stem)
+    provenance = replace(naming.provenance, origin=naming.provenance.origin or letter.origin)
+    material = _to_material(submission, found, id, naming.summary or letter.subject)
+    _refuse_again(shelf, material)
+    draft = make_draft(shelf, replace(material, provenance=provenance))
+    proposal = try_draft(found.scene, draft)
+    made = tell_draft("import", draft, proposal, _name_edits(proposal, id), naming)
+    made = replace(made, left_out=found.placement.left_out)
+    if proposal.problems:
+        return made
+    if proposal.decision.verdicts[id].state is PatchState.UPSTREAMED:
+        return replace(made, versions=None, file=None, manifest=None, written=())
+    notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_origin(made), *_mention_guesses(found))
+    if not naming.dry_run:
+        write_draft(draft)
+        made = replace(made, next=f"patchkit apply {id}")
+    return replace(made, report=replace(made.report, notices=notices))
+
+
+def _place(scene: Scene, name: str, submission: Submission, exclude: Sequence[str]) -> _Found:
+    own = require_ownership(scene, name)
+    owned = [path for path in own.rows if not path.startswith(("../", "/")) and not refuse_kind(path)]
+    read: Callable[[str], bytes | None] = lambda path: peek_pristine(scene, own, path)  # noqa: E731
+    return _Found(scene, own, place(submission.data, owned, read, exclude, file=submission.file))
+
+
+def _require_landing(submission: Submission, found: _Found) -> None:
+    dist = found.own.distribution
+    raise_all(
+        [
+            Conflict(
+                f"{submission.file}: {path} may be {meant}, but none of its hunks is about the text that is there",
+                hint=f"is it made for another version than {dist.version}? --exclude {path!r} leaves the file out",
+            )
+            for path, meant in found.placement.doubtful.items()
+        ]
+    )
+    if not found.placement.landings:
+        left_out = found.placement.left_out
+        words = f"{submission.file}: {dist.name} {dist.version} has none of its {len(left_out)} files"
+        raise NoMatchingFile(f"{words}: {', '.join(list(left_out)[:5])}{', ...' if len(left_out) > 5 else ''}")
+
+
+def _to_material(submission: Submission, found: _Found, id: PatchId, summary: str) -> Material:
+    placement, dist = found.placement, found.own.distribution
+    if len(placement.routes) == 1 and len(placement.include) <= MOST_GLOBS:
+        [route] = placement.routes
+        diff, include = submission.data, placement.include
+    else:
+        route, include = Route(1), ()
+        diff = rewrite(submission.data, placement, file=submission.file)
+    return Material(
+        id,
+        dist.name,
+        dist.version,
+        diff,
+        summary,
+        strip=route.strip,
+        directory=route.directory,
+        include=include,
+    )
+
+
+def _refuse_again(shelf: Shelf, material: Material) -> None:
+    """Raise for a diff that the patch set has already; as another patch it would be in its own way."""
+    found = shelf.catalog.set(material.id.set)
+    if found is None:
+        return
+    for patch in found.patches:
+        for variant in patch.variants:
+            if patch.id != material.id and read_set_file(found.folder, variant.file) == material.diff:
+                words = f"{patch.id} is this very diff already, for {variant.versions}"
+                raise VariantExists(words, hint=f"--patch {patch.id.patch} adds a variant for another version to it")
+
+
+def _name_edits(proposal: Proposal, id: PatchId) -> dict[str, Edit]:
+    """What the diff does to each of its files; a rename deletes one and creates another."""
+    layer = next(layer for layer in proposal.decision.layers if layer.id == id)
+    return {path: edit for diff in layer.diffs for path, edit in _edits_of(diff).items()}
+
+
+def _edits_of(diff: FileDiff) -> dict[str, Edit]:
+    match diff.kind:
+        case EntryKind.MODIFY:
+            return {diff.path: Edit.MODIFIED}
+        case EntryKind.CREATE:
+            return {diff.path: Edit.CREATED}
+        case EntryKind.DELETE:
+            return {diff.path: Edit.DELETED}
+        case EntryKind.RENAME:
+            old, new = diff.paths
+            return {old: Edit.DELETED, new: Edit.CREATED}
+
+
+def _mention_guesses(found: _Found) -> Iterator[Notice]:
+    for landing in found.placement.landings:
+        if landing.by_folder:
+            target = landing.targets[1]
+            words = f"{target} is a new file, and goes there for the name of its folder alone: is that right?"
+            yield Notice("placed-by-folder", f"{words} --exclude {target!r} leaves it out")
+
+
+def _mention_origin(made: DraftReport) -> tuple[Notice, ...]:
+    words = f"nothing says where {made.id} comes from: give --origin, or write `origin` into {made.manifest}"
+    return () if made.origin else (Notice("no-origin", words),)

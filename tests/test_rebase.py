@@ -1,0 +1,480 @@
+"""A new version is out: what becomes of the patches, what is written, and that nothing else is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchkit.manifest import read_manifest
+from patchkit.patchset import Patch
+from patchkit.rebased import Rebase, Step
+from patchkit.versions import contains, widened
+from shelves import MATHS, Shelf, maths
+from stages import git_apply, make_diff, patch, put
+from test_docs import COMMANDS, JSON, key_paths, read_first_words
+from test_docs import _without_parents as without_parents
+from worlds import CHECKOUT, Finished, find_wheel, tree
+
+MIDDLE = make_diff({MATHS: maths()}, {MATHS: maths(two="22")})
+BOTH = make_diff({MATHS: maths()}, {MATHS: maths(one="11", three="33")})
+OTHER = maths().replace(
+    b"    value = 18\n    value = 19\n    return 2", b"    value = 17\n    value = 19\n    return 2"
+)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return Shelf(tmp_path, capfd.readouterr)
+
+
+def only(document: Any) -> Any:
+    [row] = document["patches"]
+    return row
+
+
+def manifest(shelf: Shelf) -> tuple[Patch, ...]:
+    """The patches in the manifest of the set ``fix``."""
+    folder = shelf.patches / "fix"
+    return read_manifest((folder / "patchset.toml").read_bytes(), folder=str(folder), file="patchset.toml").patches
+
+
+def ranges(shelf: Shelf) -> list[tuple[str, str]]:
+    [found] = manifest(shelf)
+    return [(variant.versions, variant.file) for variant in found.variants]
+
+
+def fares(shelf: Shelf, version: str) -> str:
+    """What coverage says of one release afterwards."""
+    return shelf.results("fix", "--versions", f"=={version}")[version]
+
+
+# ---- the same diff fits ---------------------------------------------------------------------------------------
+
+
+def test_where_the_same_diff_fits_its_range_is_widened_and_nothing_else_changes(shelf: Shelf) -> None:
+    for number, version in enumerate(("1.0", "1.1rc1", "1.1", "1.2")):
+        shelf.release(version, {MATHS: maths(head="# more\n" * number)})
+    shelf.add("fix", patch("middle", MIDDLE, versions=">=1.0,<=1.0"))
+    path = shelf.patches / "fix" / "patchset.toml"
+    text = path.read_text("utf-8").replace("\nversions", "\n# tried on all of them\nversions")
+    path.write_text(text, "utf-8")
+    before = tree(shelf.patches)
+    document = shelf.json("rebase", "fix", "--to", "1.2")
+    row = only(document)
+    assert (row["result"], row["step"], row["versions"], row["base"]) == ("clean", "widened", ">=1.0,<=1.2", None)
+    assert document["written"] == [str(path)]
+    assert path.read_text("utf-8") == text.replace(">=1.0,<=1.0", ">=1.0,<=1.2")
+    assert {name for name, entry in tree(shelf.patches).items() if before.get(name) != entry} == {"fix/patchset.toml"}
+    again = shelf.json("rebase", "fix/middle", "--to", "1.2")
+    assert (only(again)["step"], again["written"]) == ("none", [])
+
+
+@pytest.mark.parametrize(
+    ("between", "why"),
+    [({MATHS: maths(two="20")}, "it does not fit 1.1"), (None, "1.1 lies between, and is a source distribution only")],
+)
+def test_a_range_is_not_widened_over_a_release_that_was_not_tried_or_does_not_fit(
+    shelf: Shelf, between: Any, why: str
+) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.2", {MATHS: maths()})
+    if between is None:
+        put(shelf.wheels / "some_dist-1.1.tar.gz", b"")
+    else:
+        shelf.release("1.1", between)
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.2"))
+    assert (row["result"], row["step"]) == ("clean", "added") and why in row["message"]
+    assert ranges(shelf) == [("==1.0", "middle.patch"), ("==1.2", "middle.patch")]
+
+
+def test_a_range_is_not_widened_into_another_one(shelf: Shelf) -> None:
+    for version in ("1.0", "1.1", "1.2"):
+        shelf.release(version, {MATHS: maths()})
+    skip = {"versions": "==1.1", "why": "one release had another way"}
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0", not_needed=[skip]))
+    only(shelf.json("rebase", "fix", "--to", "1.2"))
+    assert ranges(shelf) == [("==1.0", "middle.patch"), ("==1.2", "middle.patch")]
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "wider"),
+    [
+        (">=0.4.dev0,<=0.7.4", "0.7.5", ">=0.4.dev0,<=0.7.5"),
+        ("==0.6.3", "0.6.4", ">=0.6.3,<=0.6.4"),
+        ("==0.6.3", "0.6.1", ">=0.6.1,<=0.6.3"),
+        (">=1,<2.dev0", "2.1rc1", ">=1,<=2.1rc1"),
+        ("==1.2.*", "1.3", ">=1.2.dev0,<=1.3"),
+        ("~=1.4.2", "1.5", ">=1.4.2,<=1.5"),
+        (">=1,!=1.2,<=1.4", "1.5", ">=1,!=1.2,<=1.5"),
+        ("==1.0+cu1", "1.1+cu1", ">=1.0,<=1.1"),
+        (">=1", "0.9", ">=0.9"),
+        (">=1,!=1.5", "1.5", None),
+    ],
+)
+def test_a_range_gives_way_on_the_side_of_the_new_version(text: str, version: str, wider: str | None) -> None:
+    assert widened(text, version) == wider
+    assert wider is None or contains(wider, version)
+
+
+# ---- merges ---------------------------------------------------------------------------------------------------
+
+
+def test_a_change_beside_another_one_is_merged_into_a_new_variant_as_git_merges_it(
+    shelf: Shelf, git: Callable[..., Finished]
+) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    new = maths().replace(
+        b"    value = 18\n    value = 19\n    return 2", b"    value = 180\n    value = 19\n    return 2"
+    )
+    shelf.release("1.1", {MATHS: new})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    assert shelf.results("fix", "--versions", "==1.1") == {"1.1": "no-variant"}
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["step"], row["base"]) == ("clean", "added", "1.0")
+    assert (row["variant"], row["versions"]) == ("middle.1.1.patch", "==1.1")
+    for name, data in (("base", maths()), ("ours", maths(two="22")), ("theirs", new)):
+        put(shelf.folder / "git" / name, data)
+    expected = git("merge-file", "-p", "ours", "base", "theirs", cwd=shelf.folder / "git").expect().out.encode()
+    diff = (shelf.patches / "fix" / "middle.1.1.patch").read_bytes()
+    assert git_apply(diff, {MATHS: new})[MATHS] == expected
+    assert ranges(shelf) == [("==1.0", "middle.patch"), ("==1.1", "middle.1.1.patch")]
+    assert fares(shelf, "1.1") == fares(shelf, "1.0") == "fits"
+
+
+def test_a_range_that_claims_the_new_version_gives_it_up(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    shelf.release("1.2", {MATHS: maths()})
+    shelf.add("fix", patch("middle", MIDDLE, versions=">=1"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["versions"]) == ("clean", "==1.1")
+    assert ranges(shelf) == [(">=1,!=1.1", "middle.patch"), ("==1.1", "middle.1.1.patch")]
+    assert {fares(shelf, version) for version in ("1.0", "1.1", "1.2")} == {"fits"}
+
+
+def test_a_variant_of_just_the_new_version_gets_a_new_text(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    two = [{"versions": "==1.0", "file": "middle.patch"}, {"versions": "==1.1", "file": "wrong.patch"}]
+    table = patch("middle", MIDDLE, variant=two)
+    table["FILES"]["wrong.patch"] = MIDDLE
+    shelf.add("fix", table)
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", "--from", "1.0"))
+    assert (row["result"], row["variant"]) == ("clean", "wrong.patch")
+    assert ranges(shelf) == [("==1.0", "middle.patch"), ("==1.1", "wrong.patch")] and fares(shelf, "1.1") == "fits"
+
+
+def test_what_upstream_has_is_said_and_nothing_is_written(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="22")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    before = tree(shelf.patches)
+    document = shelf.json("rebase", "fix", "--to", "1.1")
+    row = only(document)
+    assert (row["result"], row["step"], document["written"]) == ("upstreamed", "none", [])
+    assert row["advice"] == '[[patch.not-needed]]\nversions = "==1.1"\nwhy = "upstream in 1.1"'
+    assert tree(shelf.patches) == before
+    assert "it can be retired" in shelf.run("rebase", "fix", "--to", "1.1").expect().out
+
+
+def test_what_upstream_has_beside_other_changes_is_found_by_the_merge(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER.replace(b"    value = 19\n    return 2", b"    value = 19\n    return 22")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["base"]) == ("upstreamed", "1.0") and row["files"][0]["upstream"] == 1
+
+
+def test_of_a_patch_that_is_partly_upstream_the_rest_is_offered(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(one="11")})
+    shelf.add("fix", patch("both", BOTH, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["step"], row["message"]) == ("partly-upstreamed", "added", "1 of 2 changes are upstream")
+    rest = (shelf.patches / "fix" / "both.1.1.patch").read_bytes()
+    assert added_lines(rest) == [b"+    return 33"]
+    assert git_apply(rest, {MATHS: maths(one="11")})[MATHS] == maths(one="11", three="33")
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_a_conflict_leaves_a_work_folder_and_commit_goes_on_from_there(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    wheel = shelf.release("1.1", {MATHS: maths(two="20")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    before = tree(shelf.patches)
+    document = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)
+    row = only(document)
+    assert (row["result"], row["step"], document["written"]) == ("conflict", "work-folder", [])
+    assert tree(shelf.patches) == before
+    edited = Path(row["folder"]) / MATHS
+    text = edited.read_text("utf-8")
+    assert "<<<<<<< fix/middle\n    return 22\n=======\n    return 20\n>>>>>>> some-dist 1.1\n" in text
+    assert row["next"] == f"patchkit commit {Path(row['folder']).relative_to(shelf.folder)}"
+
+    refused = shelf.run("commit", row["folder"], "--json", wheels=False).expect(3).json()
+    assert "conflict markers" in refused["error"]["message"]
+    edited.write_bytes(maths(two="222"))
+    shelf.run("commit", row["folder"], wheels=False).expect()
+    assert ranges(shelf)[0] == ("==1.0", "middle.patch") and ranges(shelf)[1][0] == "==1.1"
+    diff = (shelf.patches / "fix" / ranges(shelf)[1][1]).read_bytes()
+    assert git_apply(diff, {MATHS: maths(two="20")})[MATHS] == maths(two="222")
+    assert fares(shelf, "1.1") == "fits" and wheel.is_file()
+
+
+@pytest.mark.parametrize("versions", [">=1", "==1.1"])
+def test_commit_takes_the_version_out_of_the_range_that_did_not_fit_it(shelf: Shelf, versions: str) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    own = [{"versions": versions, "file": "middle.patch"}]
+    other = [{"versions": "==1.0", "file": "old.patch"}] if versions == "==1.1" else []
+    table = patch("middle", MIDDLE, variant=[*own, *other])
+    table["FILES"]["old.patch"] = MIDDLE
+    shelf.add("fix", table)
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", "--from", "1.0", exit_code=5))
+    (Path(row["folder"]) / MATHS).write_bytes(maths(two="222"))
+    shelf.run("commit", row["folder"], wheels=False).expect()
+    assert fares(shelf, "1.0") == fares(shelf, "1.1") == "fits"
+    assert (">=1,!=1.1", "middle.patch") in ranges(shelf) or ranges(shelf)[0] == ("==1.1", "middle.patch")
+
+
+def test_one_conflict_does_not_keep_the_others_back(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    first = make_diff({MATHS: maths()}, {MATHS: maths(one="11")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"), patch("one", first, versions="==1.0"))
+    document = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)
+    assert [(row["patch"], row["result"]) for row in document["patches"]] == [("middle", "conflict"), ("one", "clean")]
+    assert [each.variants[0].versions for each in manifest(shelf)] == ["==1.0", ">=1.0,<=1.1"]
+
+
+def test_a_file_that_moved_is_followed_and_it_is_said(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    forwarder = b"from some_dist.sums import first, second, third\n"
+    shelf.release("1.1", {MATHS: forwarder, "some_dist/sums.py": maths(one="10", head="import os\n\n\n")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    assert f"{MATHS} is some_dist/sums.py now" in shelf.run("rebase", "fix", "--to", "1.1", "--dry-run").expect().out
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert row["result"] == "clean" and row["moved"] == [{"path": MATHS, "to": "some_dist/sums.py"}]
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_what_a_diff_without_headings_is_about_is_read_from_the_old_release(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    moved = OTHER.replace(b"def first", b"def another").replace(b"def third", b"def one_more")
+    shelf.release(
+        "1.1", {MATHS: b"", "some_dist/sums.py": moved, "some_dist/more.py": b"def unrelated():\n    return 2\n"}
+    )
+    bare = MIDDLE.replace(MIDDLE[MIDDLE.index(b" @@ ") + 3 : MIDDLE.index(b"\n", MIDDLE.index(b" @@ ") + 3)], b"")
+    shelf.add("fix", patch("middle", bare, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert row["result"] == "clean" and row["moved"] == [{"path": MATHS, "to": "some_dist/sums.py"}]
+
+
+def test_a_file_that_is_gone_is_a_conflict_without_a_folder(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {"some_dist/new.py": b"a = 1\n"})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    assert (row["result"], row["step"], row["folder"]) == ("conflict", "none", None)
+    assert f"{MATHS}: the new version has no such file" in row["message"]
+
+
+def test_patches_on_top_of_each_other_are_brought_along_together(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    above = make_diff({MATHS: maths(two="22")}, {MATHS: maths(two="222")})
+    below = patch("below", MIDDLE, versions="==1.0")
+    shelf.add("fix", patch("above", above, versions="==1.0", after=["below"]), below)
+    document = shelf.json("rebase", "fix", "--to", "1.1")
+    assert [row["result"] for row in document["patches"]] == ["clean", "clean"]
+    said = shelf.json("coverage", "fix", "--versions", "==1.1")
+    assert [cell["result"] for cell in said["releases"][0]["patches"]] == ["fits", "fits"]
+
+
+def test_what_a_patch_on_top_was_made_without_is_said(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER.replace(b"return 1", b"return 10")})
+    first = make_diff({MATHS: maths()}, {MATHS: maths(one="11")})
+    above = make_diff({MATHS: maths(one="11")}, {MATHS: maths(one="11", two="22")})
+    shelf.add("fix", patch("below", first, versions="==1.0"), patch("above", above, versions="==1.0", after=["below"]))
+    document = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)
+    below, top = document["patches"]
+    assert (below["result"], top["result"]) == ("conflict", "clean")
+    assert "made without fix/below" in top["message"]
+
+
+def test_a_damaged_wheel_between_is_passed_over(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    put(shelf.wheels / "some_dist-1.1-py3-none-any.whl", b"no zip file")
+    shelf.release("1.2", {MATHS: OTHER})
+    shelf.release("1.3", {MATHS: maths()})
+    shelf.add("fix", patch("middle", MIDDLE, versions="<=1.1"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.2"))
+    assert (row["result"], row["base"]) == ("clean", "1.0")
+    row = only(shelf.json("rebase", "fix", "--to", "1.3"))
+    assert (row["result"], row["step"]) == ("clean", "added") and "does not fit 1.2" not in row["message"]
+
+
+def test_created_files_and_new_modes_go_along(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    new = {MATHS: maths(two="22"), "some_dist/new.py": b"a = 1\n"}
+    shelf.add("fix", patch("new", make_diff({MATHS: maths()}, new, {MATHS: 0o755}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert row["result"] == "clean" and [file["kept"] for file in row["files"]] == [2, 1]
+    diff = (shelf.patches / "fix" / "new.1.1.patch").read_bytes()
+    assert b"new mode 100755" in diff and git_apply(diff, {MATHS: OTHER})["some_dist/new.py"] == b"a = 1\n"
+
+
+def test_a_set_without_a_manifest_gets_a_file_for_the_new_version(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths()})
+    shelf.release("1.2", {MATHS: OTHER})
+    put(shelf.patches / "some-dist==1.0.patch", MIDDLE)
+    for version in ("1.1", "1.2"):
+        row = only(shelf.json("rebase", "some-dist", "--to", version))
+        assert (row["result"], row["variant"]) == ("clean", f"some-dist=={version}.patch")
+    assert (shelf.patches / "some-dist==1.1.patch").read_bytes() == MIDDLE
+    document = shelf.json("coverage", "some-dist")
+    assert {release["patches"][0]["result"] for release in document["releases"]} == {"fits"}
+
+
+def test_every_key_of_the_document_is_documented(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {"some_dist/sums.py": OTHER})
+    shelf.release("1.2", {MATHS: maths(two="20")})
+    check = {"kind": "symbol", "module": "some_dist.sums", "symbol": "second", "has": ["22"], "versions": ">=1.1"}
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0", check=[check]))
+    documents = [shelf.json("rebase", "fix", "--to", "1.1"), shelf.json("rebase", "fix", "--to", "1.2", exit_code=5)]
+    for document in documents:
+        only(document)["checks"] = []  # as in `check`
+    shared = {"schema", "command", "ok", "exit_code", "warnings[]"}
+    found = without_parents(path for document in documents for path in key_paths(document))
+    assert found == shared | set(read_first_words(JSON["`rebase`"]))
+
+
+def test_the_words_in_the_table_of_results_are_those_of_the_program() -> None:
+    words = {word for word in read_first_words(COMMANDS["`rebase`"]) if not word.startswith("--")}
+    assert words == {result.value for result in Rebase}
+    assert all(f"`{step.value}`" in JSON["`rebase`"] for step in Step)
+
+
+# ---- what else may be said ------------------------------------------------------------------------------------
+
+
+def test_a_version_that_needs_no_patch_is_left_alone(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths()})
+    skip = {"versions": ">=1.1", "why": "another way now"}
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0", not_needed=[skip]))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert row["result"] == "not-needed" and "another way now" in row["message"]
+
+
+def test_a_check_that_fails_with_the_new_diff_is_told(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: b"", "some_dist/sums.py": maths()})
+    check = {"kind": "symbol", "module": "some_dist.maths", "symbol": "second", "has": ["22"]}
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0", check=[check]))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=1))
+    assert (row["result"], row["checks"][0]["result"]) == ("clean", "failed")
+    assert "second is not defined" in row["checks"][0]["message"]
+
+
+def test_a_dry_run_writes_nothing(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    shelf.release("1.2", {MATHS: maths(two="20")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    before = tree(shelf.patches)
+    said = shelf.run("rebase", "fix", "--to", "1.1", "--dry-run").expect()
+    assert "would write:" in said.out and "middle.1.1.patch" in said.out
+    assert only(shelf.json("rebase", "fix", "--to", "1.2", "--dry-run", exit_code=5))["step"] == "work-folder"
+    assert tree(shelf.patches) == before and not (shelf.folder / "patchkit-edit").exists()
+
+
+def test_the_text_says_what_was_done_and_what_comes_next(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    said = shelf.run("rebase", "fix", "--to", "1.1", "--color", "never").expect()
+    assert said.out.splitlines() == [
+        "some-dist 1.1",
+        "fix/middle  clean  new entry",
+        "    middle.1.1.patch is for ==1.1",
+        "    merged from 1.0",
+        "wrote:",
+        f"  {shelf.patches}/fix/middle.1.1.patch",
+        f"  {shelf.patches}/fix/patchset.toml",
+        f"next: patchkit coverage fix/middle --versions ==1.1 --patches {shelf.patches}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "code"),
+    [
+        (("fix", "--to", "1.3"), 4, "no-release"),
+        (("fix", "--to", "newest"), 2, "usage"),
+        (("fix",), 2, "usage"),
+        (("absent", "--to", "1.1"), 3, "unknown-patch"),
+        (("fix", "--to", "1.2"), 4, "no-wheel"),
+        (("fix", "--to", "1.1", "--from", "0.9"), 4, "no-release"),
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(shelf: Shelf, words: tuple[str, ...], exit_code: int, code: str) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    put(shelf.wheels / "some_dist-1.2.tar.gz", b"")
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    before = tree(shelf.patches)
+    error = shelf.json("rebase", *words, exit_code=exit_code)["error"]
+    assert error["code"] == code and error["hint"]
+    assert tree(shelf.patches) == before and not (shelf.folder / "patchkit-edit").exists()
+
+
+def test_the_sets_that_come_with_patchkit_are_not_written_to(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.add("fix", patch("middle", MIDDLE))
+    error = shelf.json("rebase", "flashinfer-dynamo", "--to", "0.7.4", "--bundled", exit_code=2)["error"]
+    assert "comes with patchkit" in error["message"] and "cp -r" in error["hint"]
+
+
+def test_without_a_release_to_merge_from_there_is_a_hint(shelf: Shelf) -> None:
+    shelf.release("1.1", {MATHS: OTHER})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    error = shelf.json("rebase", "fix", "--to", "1.1", exit_code=4)["error"]
+    assert error["code"] == "no-release" and "--find-links" in error["hint"]
+
+
+# ---- FlashInfer -----------------------------------------------------------------------------------------------
+
+DISABLE = "fp4-quantize-compiler-disable"
+
+
+def test_flashinfer_moved_its_quantisation_and_the_patch_goes_along(shelf: Shelf) -> None:
+    """0.6.7 moved fp4_quantization.py into a folder, and changed it on the way."""
+    shelf.wheels.mkdir()
+    for version in ("0.6.6", "0.6.7"):
+        wheel = find_wheel("flashinfer-python", version)
+        (shelf.wheels / wheel.name).symlink_to(wheel)
+    diff = (CHECKOUT / "patches" / "flashinfer-dynamo" / f"{DISABLE}.0.6.0.patch").read_bytes()
+    shelf.add("fix", patch(DISABLE, diff, versions="==0.6.6"), distribution="flashinfer-python")
+    home = {"path": "flashinfer/fp4_quantization.py", "to": "flashinfer/quantization/fp4_quantization.py"}
+    before = shelf.json("coverage", "fix", "--versions", "==0.6.7")["releases"][0]["patches"][0]
+    assert (before["result"], before["would"], before["moved"]) == ("no-variant", "moved", [home])
+    row = only(shelf.json("rebase", "fix", "--to", "0.6.7"))
+    assert (row["result"], row["base"], row["moved"]) == ("clean", "0.6.6", [home])
+    assert fares(shelf, "0.6.7") == "fits"
+    own = (CHECKOUT / "patches" / "flashinfer-dynamo" / f"{DISABLE}.0.6.7.patch").read_bytes()
+    made = (shelf.patches / "fix" / row["variant"]).read_bytes()
+    assert added_lines(made) == added_lines(own)
+
+
+def added_lines(diff: bytes) -> list[bytes]:
+    return [line for line in diff.splitlines() if line.startswith(b"+") and not line.startswith(b"+++")]
