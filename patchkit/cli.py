@@ -38,11 +38,18 @@ def _enter_image_commands() -> Mapping[str, click.Command]:
     return COMMANDS
 
 
+def _enter_audit_commands() -> Mapping[str, click.Command]:
+    from patchkit.audit_commands import COMMANDS
+
+    return COMMANDS
+
+
 # In the order in which help lists them.
 ROOMS: tuple[tuple[Callable[[], Mapping[str, click.Command]], str], ...] = (
     (_enter_patch_commands, "list show check apply revert verify status recover"),
     (_enter_drift_commands, "drift run export"),
     (_enter_image_commands, "post-install snippet sbom"),
+    (_enter_audit_commands, "audit"),
 )
 NAMES = tuple(name for _, names in ROOMS for name in names.split())
 
