@@ -20,6 +20,9 @@ SHOWN_CHAINS = 2
 
 WIDTH = 100
 
+SHOWN_CALLABLES = 12
+"""Callables whose chains are shown without --verbose; where there are more, each has its counts only."""
+
 _EFFECTS = {Effect.GRAPH_BREAK: "one graph break", Effect.OPERATOR: "an opaque operator", Effect.SKIPPED: "not traced"}
 _FIRST = ("subprocess", "load-library", "foreign-function", "lock", "file-system")  # the kinds that are told first
 
@@ -117,17 +120,20 @@ def _render_hazards(hazards: Sequence[Hazard], table: str, *, verbose: bool) -> 
         return
     yield ""
     yield f"{style('not covered', fg='red', bold=True)}: reached, and in the table of hazards ({table})"
+    many = len({hazard.callable for hazard in hazards}) > SHOWN_CALLABLES
     for callable, group in groupby(hazards, key=lambda found: found.callable):
         found = sorted(group, key=_weight)
         yield f"  {style(callable, bold=True)}"
         yield from _fit(_kinds(found), 4)
         one_of_each = list({hazard.kind: hazard for hazard in reversed(found)}.values())[::-1]
-        shown = found if verbose else one_of_each[:SHOWN_CHAINS]
+        shown = found if verbose else [] if many else one_of_each[:SHOWN_CHAINS]
         for hazard in shown:
             yield from _render_chain(hazard)
-        if len(found) > len(shown):
+        if len(found) > len(shown) and not many:
             yield f"    and {len(found) - len(shown)} more; --verbose shows each with its chain"
         yield from _render_patches(found)
+    if many and not verbose:
+        yield "  --verbose shows each hazard with its chain; an audit of one module shows the first"
 
 
 def _weight(hazard: Hazard) -> tuple[int, int, int]:

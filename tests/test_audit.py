@@ -169,6 +169,26 @@ def test_text_names_the_places_and_stays_narrow(audit: Audit) -> None:
     assert all(len(line) <= 100 for line in said.splitlines() if "/" not in line)
 
 
+def test_verbose_text_shows_every_chain_and_every_unknown_place(audit: Audit, site: Path) -> None:
+    core = site / "lib" / "core.py"
+    more = "    open(x)\n    print(x)\n    x.something_of_its_own()\n"
+    core.write_text(core.read_text().replace("    return build()\n", f"{more}    return build()\n"))
+    brief, whole = audit("app.layers").expect(1).out, audit("app.layers", "--verbose").expect(1).out
+    assert "and 1 more; --verbose" in brief and "something_of_its_own" not in brief
+    assert "print, output (direct)" in whole and "lib/core.py:12  x.something_of_its_own" in whole
+
+
+def test_of_many_callables_only_the_counts_are_shown(audit: Audit, site: Path) -> None:
+    names = [f"f{number}" for number in range(20)]
+    core = site / "lib" / "core.py"
+    core.write_text(core.read_text() + "".join(f"\ndef {name}(x):\n    print(x)\n" for name in names))
+    calls = "".join(f"    core.{name}(x)\n" for name in names)
+    (site / "app" / "layers.py").write_text(f"from lib import core\n\ndef forward(x):\n{calls}")
+    said = audit("app.layers").expect(1).out
+    assert all(f"lib.core.{name}\n    output 1\n" in said for name in names)
+    assert "->" not in said and "--verbose shows each hazard with its chain" in said
+
+
 # ---- callers --------------------------------------------------------------------------------------------------
 
 
