@@ -49,7 +49,7 @@ class Use(Enum):
     VALUE = "value"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Site:
     """A use of an imported name. ``function`` is "" for code that runs when the module is imported."""
 
@@ -57,6 +57,9 @@ class Site:
     function: str
     use: Use
     text: str
+
+    def __lt__(self, other: Site) -> bool:
+        return (self.place, self.use.value, self.text) < (other.place, other.use.value, other.text)
 
 
 @unique

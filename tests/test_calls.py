@@ -468,6 +468,11 @@ def test_the_sites_of_an_import_are_told_by_what_is_done_with_the_name() -> None
     }
 
 
+def test_two_uses_on_one_line_are_two_sites() -> None:
+    [row] = see({**LIB, "app.py": "from lib import f\ndef use(x):\n    return f(f)\n"}).rows
+    assert [(site.place.line, site.use) for site in row.found.sites] == [(3, Use.CALL), (3, Use.VALUE)]
+
+
 def test_methods_of_an_imported_class_are_followed_from_where_the_caller_keeps_its_instance() -> None:
     caller = """
         from lib import Wrapper
