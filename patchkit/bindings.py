@@ -6,7 +6,7 @@ Nothing is resolved here: an import is kept as the absolute module and name that
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -184,6 +184,21 @@ def own_expressions(node: ast.stmt) -> Iterator[ast.expr]:
         if isinstance(inner, ast.ExceptHandler | ast.match_case):
             continue
         stack += reversed(list(ast.iter_child_nodes(inner)))
+
+
+def in_force(bound: Sequence[Binding], is_asked: Callable[[ast.expr], bool]) -> list[Binding]:
+    """Of a module's bindings of one name those that may be the last to be made.
+
+    A binding whose value ``is_asked`` for right now (``f = wrap(f)``) is left aside: it asks for what was there before.
+    """
+    chosen: list[Binding] = []
+    for binding in reversed(bound):
+        value = binding.value if isinstance(binding, Assigned) else None
+        if value is None or not is_asked(value):
+            chosen.insert(0, binding)
+            if not binding.branch:
+                break
+    return chosen
 
 
 def absolute(module: str, asked: str, level: int, *, package: bool) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from patchkit.annotations import named_by
 from patchkit.audited import Confidence
-from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter
+from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter, in_force
 from patchkit.classes import Attribute, has_decorator, is_property, own_attributes, return_values
 from patchkit.hazards import HazardTable
 from patchkit.programs import Program, Scope
@@ -32,6 +32,8 @@ from patchkit.values import (
 )
 
 _DEEPEST = 40
+_LONGEST = 2000  # steps of one question after which half answers are kept: what asks in circles must come to an end
+_MOST = 24  # things that an expression may be; where it may be more, it is not known what it is
 
 
 class Inference:
@@ -45,6 +47,7 @@ class Inference:
         self._busy: set[object] = set()
         self._cut: set[object] = set()
         self._depth = 0
+        self._steps = 0
 
     # ---- expressions ------------------------------------------------------------------------------------------
 
@@ -57,13 +60,15 @@ class Inference:
             self._cut.add(key)
             return ()
         self._busy.add(key)
+        self._steps = self._steps + 1 if self._depth else 0
         self._depth += 1
         try:
             answers = tuple(dict.fromkeys(self._infer(node, scope)))
         finally:
             self._end(key)
             self._depth -= 1
-        if not self._cut or not self._depth:
+        answers = answers if len(answers) <= _MOST else ()
+        if not self._cut or not self._depth or self._steps > _LONGEST:
             self._answers[key] = answers
         return answers
 
@@ -131,19 +136,8 @@ class Inference:
             return starred
         return (Found(Foreign(name)),) if name in BUILTINS else ()
 
-    def _in_force(self, bound: Sequence[Binding], holder: Scope) -> list[Binding]:
-        """Of a module's bindings of one name those that may be the last; in a function any may be."""
-        if holder.is_function:
-            return list(bound)
-        chosen: list[Binding] = []
-        for binding in reversed(bound):
-            value = binding.value if isinstance(binding, Assigned) else None
-            if value is not None and (id(value), id(holder)) in self._busy:
-                continue  # it asks for what it had been before
-            chosen.insert(0, binding)
-            if not binding.branch:
-                break
-        return chosen
+    def _in_force(self, bound: Sequence[Binding], holder: Scope) -> Sequence[Binding]:
+        return bound if holder.is_function else in_force(bound, lambda value: (id(value), id(holder)) in self._busy)
 
     def _bound(self, binding: Binding, holder: Scope) -> Answers:
         match binding:

@@ -561,6 +561,12 @@ HOSTILE = {
     "a name that is itself": "f = f",
     "a class that is its own base": "class C(C): pass\ndef f(x): C().go()",
     "two classes that are each other's base": "class A(B): pass\nclass B(A): pass\ndef f(x): A().go()",
+    "properties that ask each other": "class C:\n"
+    + "".join(
+        f"    @property\n    def p{n}(self): return self.p{(n + 1) % 40} or self.p{(n * 7) % 40} or self.p{(n * 3) % 40}\n"
+        for n in range(40)
+    )
+    + "def f(x): C().p1.p2()",
     "imports in a circle": "from . import f\n",
     "a star import of itself": "from lib import *\ndef f(x): pass",
     "a property that is itself": "class C:\n    @property\n    def p(self): return self.p.p\ndef f(x): C().p.p()",
