@@ -563,7 +563,8 @@ HOSTILE = {
     "two classes that are each other's base": "class A(B): pass\nclass B(A): pass\ndef f(x): A().go()",
     "properties that ask each other": "class C:\n"
     + "".join(
-        f"    @property\n    def p{n}(self): return self.p{(n + 1) % 40} or self.p{(n * 7) % 40} or self.p{(n * 3) % 40}\n"
+        f"    @property\n    def p{n}(self):\n"
+        f"        return self.p{(n + 1) % 40} or self.p{n * 7 % 40} or self.p{n * 3 % 40}\n"
         for n in range(40)
     )
     + "def f(x): C().p1.p2()",

@@ -103,5 +103,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_filled_is_taken_back(tmp_path: Path) -> None:
     with pytest.raises(RolledBack, match="No space left"):
-        write_folder(str(tmp_path / "deep/place"), {"a": Content(b"a", 0o644), "b": Content(b"bb", 0o644)}, disk=Full(1))
+        write_folder(
+            str(tmp_path / "deep/place"), {"a": Content(b"a", 0o644), "b": Content(b"bb", 0o644)}, disk=Full(1)
+        )
     assert not list(tmp_path.iterdir())
