@@ -50,6 +50,12 @@ def _enter_release_commands() -> Mapping[str, click.Command]:
     return COMMANDS
 
 
+def _enter_audit_commands() -> Mapping[str, click.Command]:
+    from patchkit.audit_commands import COMMANDS
+
+    return COMMANDS
+
+
 # In the order in which help lists them.
 ROOMS: tuple[tuple[Callable[[], Mapping[str, click.Command]], str], ...] = (
     (_enter_patch_commands, "list show check apply revert verify status recover"),
@@ -57,6 +63,7 @@ ROOMS: tuple[tuple[Callable[[], Mapping[str, click.Command]], str], ...] = (
     (_enter_image_commands, "post-install snippet sbom"),
     (_enter_authoring_commands, "edit commit capture import lint"),
     (_enter_release_commands, "rebase coverage"),
+    (_enter_audit_commands, "audit"),
 )
 NAMES = tuple(name for _, names in ROOMS for name in names.split())
 

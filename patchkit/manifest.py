@@ -67,8 +67,8 @@ def read_manifest(data: bytes, *, folder: str, file: str) -> PatchSet:
 
     Raises BadManifest and OrderCycle, several of them as Several.
     """
-    top = Table(_read_toml(data, file), file)
-    _require_schema(top)
+    top = Table(read_toml(data, file), file)
+    require_schema(top)
     patch_set = _patch_set(top, folder)
     errors: list[PatchkitError] = [*top.problems, *_cycles(patch_set, file)]
     raise_all(errors)
@@ -77,7 +77,7 @@ def read_manifest(data: bytes, *, folder: str, file: str) -> PatchSet:
 
 def read_patchkit_toml(data: bytes, *, file: str) -> Declaration:
     """What a patches/patchkit.toml selects and deselects. Raises BadManifest, several of them as Several."""
-    top = Table(_read_toml(data, file), file)
+    top = Table(read_toml(data, file), file)
     declaration = _declaration(top)
     top.finish()
     raise_all(top.problems)
@@ -91,7 +91,7 @@ def read_pyproject(data: bytes, *, file: str) -> Project | None:
     """
     if b"patchkit" not in data:  # most are not ours: not worth parsing, nor ours to complain about
         return None
-    tool = _read_toml(data, file).get("tool")
+    tool = read_toml(data, file).get("tool")
     own = tool.get("patchkit") if isinstance(tool, dict) else None
     if own is None:
         return None
@@ -139,7 +139,8 @@ def _file_set(
 # ---- the document ---------------------------------------------------------------------------------------------
 
 
-def _read_toml(data: bytes, file: str) -> Mapping[str, object]:
+def read_toml(data: bytes, file: str) -> Mapping[str, object]:
+    """The top table of a TOML document; ``file`` is what messages call it. Raises `BadManifest`."""
     if len(data) > LARGEST_BYTES:
         raise BadManifest(f"{file}: {len(data)} bytes are too many; the limit is {LARGEST_BYTES}")
     if data.startswith(b"\xef\xbb\xbf"):
@@ -164,7 +165,7 @@ def _has_endless_key(data: bytes) -> bool:
     return any(text.count(b".") > LONGEST_KEY for text in _PERHAPS_A_KEY.findall(without_blanks))
 
 
-def _require_schema(top: Table) -> None:
+def require_schema(top: Table) -> None:
     """Leave at once for a newer schema: its keys mean what this patchkit does not know."""
     schema = top.values.get("schema")
     if isinstance(schema, int) and schema > SCHEMA:

@@ -99,7 +99,10 @@ def _same(one: object, other: object, *, skip: frozenset[str] = frozenset()) -> 
 
 def excerpt(node: ast.AST) -> str:
     """The first line of a node's code, for a message."""
-    return short(ast.unparse(node))
+    try:
+        return short(ast.unparse(node))
+    except RecursionError:
+        return "code that is nested too deeply to be shown"
 
 
 def short(text: str) -> str:

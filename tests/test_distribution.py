@@ -53,6 +53,7 @@ def test_the_wheel_holds_the_modules_the_marker_of_types_and_the_licence_and_no_
         names = archive.namelist()
     assert {f"patchkit/{path.name}" for path in (CHECKOUT / "patchkit").glob("*.py")} <= set(names)
     assert "patchkit/py.typed" in names
+    assert "patchkit/dynamo.toml" in names  # the audit's table of hazards
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     assert {name.split("/")[0].split("-")[0] for name in names} == {"patchkit", "site_patchkit"}
 

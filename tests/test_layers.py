@@ -14,16 +14,20 @@ from worlds import CHECKOUT
 
 # From the lowest layer to the highest. A module may import from its own layer and from those below, in no circle.
 LAYERS: tuple[tuple[str, str], ...] = (
-    ("words", "__init__ errors installed patchset model applied drift"),
+    ("words", "__init__ errors installed patchset model applied drift audited"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks escapes alignment"),
     ("pure", "provenance record bounds syntax symbols ledger journal golden"),
+    ("pure", "branches bindings programs hazards values facts classes annotations results inference calls"),
+    ("pure", "reach compiles importmap views"),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
     ("decide", "tally"),
     ("pure", "archives homes patience merge"),
     ("decide", "fits treemerge rebased"),
     ("decide", "manifesttext noise mail difference upstream rewritten lints authored"),
+    ("decide", "audit_json"),
     ("world", "interruption folders catalog interpreter environment site state wheel checks child"),
+    ("world", "codebase"),
     ("world", "disk faults store targets preflight undo transaction outputs"),
     ("world", "workfolder"),
     ("world", "indexes remote ranges pristine releases"),
@@ -35,9 +39,11 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ),
     ("use", "memory comparison inventory aftermath materials"),
     ("use", "image_build snippets"),
+    ("use", "remedies audit"),
     ("people", "build_log"),
     ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
     ("people", "authoring_text release_text authoring_commands release_commands"),
+    ("people", "audit_text audit_commands"),
     ("people", "patch_commands drift_commands image_commands cli __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
@@ -71,6 +77,8 @@ OWNERS: dict[str, tuple[str, ...]] = {
         "authoring_commands",
         "release_text",
         "release_commands",
+        "audit_text",
+        "audit_commands",
         "cli",
     ),
     "cyclonedx": ("components",),

@@ -1,0 +1,52 @@
+"""What the text of a class or function says of it: decorators, properties, attributes that methods set, returns."""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeAlias
+
+from patchkit.branches import walk
+from patchkit.programs import Scope
+
+
+def last_name(node: ast.expr) -> str:
+    return getattr(node, "id", getattr(node, "attr", ""))
+
+
+def has_decorator(scope: Scope, name: str) -> bool:
+    return any(last_name(each) == name for each in getattr(scope.node, "decorator_list", ()))
+
+
+def is_property(scope: Scope) -> bool:
+    """Whether reading the attribute calls this function."""
+    decorators = getattr(scope.node, "decorator_list", ())
+    return any(last_name(each) in ("property", "cached_property", "getter") for each in decorators)
+
+
+Attribute: TypeAlias = tuple[Scope, ast.expr | None, ast.expr | None]
+
+
+def own_attributes(scope: Scope) -> dict[str, list[Attribute]]:
+    """What the methods of a class assign to attributes of its instances: the method, the value, the annotation."""
+    found: dict[str, list[Attribute]] = {}
+    for method in scope.inner:
+        node = method.node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        arguments = [*node.args.posonlyargs, *node.args.args]
+        own = arguments[0].arg if arguments else ""
+        for placed in walk(node.body):
+            statement = placed.node
+            targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+            for target in targets:
+                match target:
+                    case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name == own:
+                        value, annotation = getattr(statement, "value", None), getattr(statement, "annotation", None)
+                        found.setdefault(attribute, []).append((method, value, annotation))
+    return found
+
+
+def return_values(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
+    """The expressions that a function returns."""
+    returns = (placed.node for placed in walk(node.body) if isinstance(placed.node, ast.Return))
+    return [each.value for each in returns if each.value is not None]

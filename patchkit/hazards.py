@@ -1,0 +1,173 @@
+"""Tables of hazards: what a tracer cannot trace, what keeps it away, what it assumes (docs/reference/hazards.md).
+
+A table is data with a reason for each entry; nothing of it is code. Constructs are dotted names as they are defined:
+``subprocess.run``, ``pathlib.Path.exists``, ``open``, and ``ctypes.CDLL()`` for all that its result has. A call that is
+reached under any alias is compared by that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from patchkit.audited import Effect
+from patchkit.branches import Assumptions
+from patchkit.errors import raise_all
+from patchkit.fields import read_name
+from patchkit.manifest import read_toml, require_schema
+from patchkit.syntax import read_pattern, trouble
+from patchkit.tables import Table
+
+T = TypeVar("T")
+
+MOST_ENTRIES = 1000
+"""Tables of one kind that a file may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Why a construct is a hazard."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HazardTable:
+    """A table as it is used. ``methods`` maps the bare name of a method to the construct it is taken for.
+
+    ``traced`` are constructs that the tracer passes, ``traced_spaces`` whole modules of them; ``ordinary`` are names of
+    methods that say nothing about the object they are called on. A maker of ``of_argument`` makes the function that it
+    gets opaque under every name, others what they give back.
+    """
+
+    name: str
+    rules: Mapping[str, Rule]
+    methods: Mapping[str, str] = field(default_factory=dict)
+    traced: frozenset[str] = frozenset()
+    traced_spaces: tuple[str, ...] = ()
+    opaque: Mapping[str, Effect] = field(default_factory=dict)
+    of_argument: frozenset[str] = frozenset()
+    assumptions: Assumptions = field(default_factory=lambda: Assumptions({}))
+    ordinary: frozenset[str] = frozenset()
+
+    def construct(self, name: str) -> str:
+        """The hazard that a use of ``name`` is, "" where it is none. ``load()`` stands for all that its result has."""
+        if name in self.rules:
+            return name
+        result, called, _ = name.rpartition("()")
+        return f"{result}()" if called and f"{result}()" in self.rules else ""
+
+    def knows(self, construct: str) -> bool:
+        """Whether the table has a word on ``construct``: a hazard, or what the tracer passes."""
+        if construct in self.rules or construct in self.traced:
+            return True
+        return any(construct.startswith(space) for space in self.traced_spaces)
+
+
+def read_hazards(data: bytes, *, file: str) -> HazardTable:
+    """The table that a TOML document holds. Raises `BadManifest`, several of them as `Several`."""
+    top = Table(read_toml(data, file), file)
+    require_schema(top)
+    name = read_name(top, "name")
+    top.text("summary")
+    rules: dict[str, Rule] = {}
+    methods: dict[str, str] = {}
+    for table in top.tables("hazard", most=MOST_ENTRIES):
+        _read_hazard(table, rules, methods)
+    traced = [name for table in top.tables("traced", most=MOST_ENTRIES) for name in _read_traced(table)]
+    opaque: dict[str, Effect] = {}
+    of_argument: set[str] = set()
+    for table in top.tables("opaque", most=MOST_ENTRIES):
+        _read_opaque(table, opaque, of_argument)
+    assumed = dict(pair for table in top.tables("assumption", most=MOST_ENTRIES) for pair in _read_assumption(table))
+    ordinary = frozenset(name for table in top.tables("ordinary", most=MOST_ENTRIES) for name in _read_ordinary(table))
+    for construct in traced:
+        if construct in rules:
+            top.note("traced", f'"{construct}" is also a hazard; keep it in one of them')
+    top.finish()
+    raise_all(top.problems)
+    return HazardTable(
+        name,
+        rules,
+        methods,
+        frozenset(traced),
+        tuple(construct.removesuffix("*") for construct in traced if construct.endswith(".*")),
+        opaque,
+        frozenset(of_argument),
+        Assumptions(assumed),
+        ordinary,
+    )
+
+
+def _read_hazard(table: Table, rules: dict[str, Rule], methods: dict[str, str]) -> None:
+    rule = Rule(read_name(table, "kind"), table.text("reason", required=True))
+    constructs = table.texts("constructs")
+    if not constructs:
+        table.note("constructs", 'names nothing; write dotted names such as ["subprocess.run"]')
+    for index, construct in enumerate(constructs):
+        place = f"constructs[{index}]"
+        if not _is_dotted(construct):
+            table.note(place, f'"{construct}" is not a dotted name, such as "pathlib.Path.exists"')
+        elif construct in rules:
+            table.note(place, f'"{construct}" is in the table already, as {rules[construct].kind}')
+        else:
+            rules[construct] = rule
+    for index, construct in enumerate(table.texts("by-name")):
+        if construct in rules:
+            methods[construct.rpartition(".")[2]] = construct
+        else:
+            table.note(f"by-name[{index}]", f'"{construct}" is not among the constructs')
+    table.finish()
+
+
+def _read_traced(table: Table) -> tuple[str, ...]:
+    table.text("reason", required=True)
+    constructs = table.texts("constructs")
+    for index, construct in enumerate(constructs):
+        if not _is_dotted(construct.removesuffix(".*")):
+            table.note(f"constructs[{index}]", f'"{construct}" is not a dotted name, nor one with ".*" behind')
+    table.finish()
+    return constructs
+
+
+def _read_opaque(table: Table, opaque: dict[str, Effect], of_argument: set[str]) -> None:
+    table.text("reason", required=True)
+    makers = table.texts("makers")
+    effect = _read_word(table, "effect", {each.value: each for each in (Effect.GRAPH_BREAK, Effect.OPERATOR)})
+    is_argument = _read_word(table, "of", {"result": False, "argument": True}, default="result")
+    if effect is not None:
+        opaque.update(dict.fromkeys(makers, effect))
+    if is_argument:
+        of_argument.update(makers)
+    table.finish()
+
+
+def _read_word(table: Table, key: str, known: Mapping[str, T], *, default: str = "") -> T | None:
+    word = table.text(key, required=not default) or default
+    if word and word not in known:
+        table.note(key, f'"{word}" is not known; write {" or ".join(known)}')
+    return known.get(word)
+
+
+def _read_assumption(table: Table) -> tuple[tuple[str, bool], ...]:
+    table.text("reason", required=True)
+    expression = table.text("expression", required=True)
+    value = table.flag("value", default=True)
+    words = trouble(expression, read_pattern) if expression else ""
+    if words:
+        table.note("expression", words)
+    table.finish()
+    return () if words or not expression else ((expression, value),)
+
+
+def _read_ordinary(table: Table) -> tuple[str, ...]:
+    table.text("reason", required=True)
+    names = table.texts("methods")
+    table.finish()
+    return names
+
+
+def _is_dotted(name: str) -> bool:
+    return all(part.isidentifier() for part in name.removesuffix("()").split("."))

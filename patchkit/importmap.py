@@ -1,0 +1,278 @@
+"""The import map of a caller: the names it takes from a distribution, where these are defined, where it uses them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from patchkit.audited import Definition, DefinitionKind, Doubt, Import, Place, Site, Unknown, Use
+from patchkit.bindings import Binding, Defined, Imported, bindings_of
+from patchkit.programs import Module, Program, Scope
+from patchkit.syntax import excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A definition behind all re-exports: the module it stands in, what binds it there (None: the module itself)."""
+
+    module: Module
+    name: str
+    binding: Binding | None
+
+    @property
+    def distribution(self) -> str:
+        return self.module.source.distribution
+
+    @property
+    def scope(self) -> Scope | None:
+        """The function or class that it is, None for other values."""
+        return self.module.scope.child(self.binding.node) if isinstance(self.binding, Defined) else None
+
+    def definition(self) -> Definition:
+        line = self.binding.line if self.binding is not None else 1
+        symbol = f"{self.module.name}.{self.name}" if self.name else self.module.name
+        return Definition(Place(self.module.source.path, line), symbol, self._kind())
+
+    def _kind(self) -> DefinitionKind:
+        match self.binding:
+            case _ if self.module.source.stub:
+                return DefinitionKind.STUB
+            case None:
+                return DefinitionKind.MODULE
+            case Defined(node=ast.ClassDef()):
+                return DefinitionKind.CLASS
+            case Defined():
+                return DefinitionKind.FUNCTION
+            case _:
+                return DefinitionKind.VALUE
+
+
+def locate(program: Program, module: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Located | None:
+    """Where ``name`` of ``module`` is defined; "" is the module. None where that is not in the program.
+
+    Of several bindings the last definition counts, else the last import that leads somewhere.
+    """
+    if (module, name) in seen:
+        return None
+    seen |= {(module, name)}
+    parsed = program.module(module)
+    if parsed is None:
+        return locate(program, f"{module}.{name}", "", seen) if name and program.has(f"{module}.{name}") else None
+    if not name:
+        return Located(parsed, "", None)
+    bound = parsed.scope.namespace.names.get(name, [])
+    latest_first = list(reversed(bound))
+    for binding in sorted(latest_first, key=lambda each: not isinstance(each, Defined)):
+        if not isinstance(binding, Imported):
+            return Located(parsed, name, binding)
+        found = locate(program, binding.module, binding.name, seen)
+        if found is not None:
+            return found
+    for star in parsed.scope.namespace.stars:
+        source = program.module(star.module)
+        if source is not None and source.scope.namespace.exports(name):
+            found = locate(program, star.module, name, seen)
+            if found is not None:
+                return found
+    return locate(program, f"{module}.{name}", "", seen) if program.has(f"{module}.{name}") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An import statement's name, with the scope that it binds the name in."""
+
+    found: Import
+    located: Located | None
+    scope: Scope
+
+
+class ImportMap:
+    """Which imports of modules lead to the distributions ``subjects``; each is followed once."""
+
+    def __init__(self, program: Program, subjects: frozenset[str]) -> None:
+        self.program = program
+        self.subjects = subjects
+        self._leads: dict[tuple[str, str], bool] = {}
+        self._outlines: dict[str, frozenset[bytes]] = {}
+
+    def concerns(self, name: str) -> bool:
+        """Whether a module imports anything of them. What it is parsed for is not kept: most modules do not."""
+        tree, package = self.program.glance(name), self.program.sources[name].package
+        if tree is None:
+            return False
+        statements = (node for node in _walk_statements(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+        return any(
+            self._leads_to(binding.module, binding.name if alias != "*" else "")
+            for node in statements
+            for alias, binding in bindings_of(node, name, package=package)
+        )
+
+    def rows(self, module: Module) -> list[Row]:
+        """All imports of their names in ``module``, with their alternatives, by line."""
+        rows: list[Row] = []
+        wanted: dict[tuple[Scope, str], None] = {}
+        for scope, name, binding in _statements(module):
+            if name == "*":
+                rows += self._star_rows(scope, binding)
+            elif self._leads_to(binding.module, binding.name):
+                wanted[scope, name] = None
+        for scope, alias in wanted:
+            imported = [each for each in scope.namespace.names.get(alias, ()) if isinstance(each, Imported)]
+            rows += [self._row(scope, alias, each) for each in imported]
+        return sorted(rows, key=lambda row: (row.found.place, row.found.alias))
+
+    def _leads_to(self, module: str, name: str) -> bool:
+        key = (module, name)
+        if key not in self._leads:
+            self._leads[key] = self._follow(module, name)
+        return self._leads[key]
+
+    def _follow(self, module: str, name: str) -> bool:
+        owner = self.program.owner(module)
+        if owner is None or (owner not in self.subjects and name.encode() in self._outline(module)):
+            return False
+        where = locate(self.program, module, name)
+        return where is not None and where.distribution in self.subjects
+
+    def _outline(self, module: str) -> frozenset[bytes]:
+        """The names that the text of a module, unparsed, defines at its left edge and nowhere imports."""
+        if module not in self._outlines:
+            data = self.program.data(module) or b""
+            imported = {word for line in _IMPORTS.findall(data) for word in _WORDS.findall(line)}
+            self._outlines[module] = frozenset(_DEFINITIONS.findall(data)) - imported
+        return self._outlines[module]
+
+    def _row(self, scope: Scope, alias: str, binding: Imported) -> Row:
+        where = locate(self.program, binding.module, binding.name)
+        own = where is not None and where.distribution in self.subjects
+        found = Import(
+            place=Place(scope.module.source.path, binding.line),
+            module=binding.module,
+            name=binding.name,
+            alias=alias,
+            branch=(*_around(scope), *map(str, binding.branch)),
+            distribution=where.distribution if own and where is not None else None,
+            definition=where.definition() if where is not None else None,
+            sites=tuple(sorted(set(_sites(scope, alias)))),
+        )
+        return Row(found, where if own else None, scope)
+
+    def _star_rows(self, scope: Scope, star: Imported) -> Iterator[Row]:
+        """A star import, name by name, as far as the names are used here."""
+        parsed = self.program.module(star.module)
+        if parsed is None:
+            return
+        used = {node.id for node in ast.walk(scope.module.tree) if isinstance(node, ast.Name)}
+        for name in sorted(used - scope.namespace.names.keys()):
+            if parsed.scope.namespace.exports(name) and self._leads_to(star.module, name):
+                yield self._row(scope, name, Imported(star.module, name, star.line, star.branch))
+
+
+def find_named(program: Program, names: Iterable[str], subjects: frozenset[str]) -> Iterator[Unknown]:
+    """Where the modules ``names`` name a module of ``subjects`` in a string: imported at run time, perhaps.
+
+    A dotted name counts anywhere, a plain one (which may be any word) as an argument of what speaks of imports.
+    """
+    tops = {name.partition(".")[0] for name, source in program.sources.items() if source.distribution in subjects}
+    quoted = [quote + top.encode() for top in tops for quote in (b"'", b'"')]
+    for name in program.mentioning(quoted, names):
+        tree, path = program.glance(name), program.sources[name].path
+        for node in ast.walk(tree) if tree is not None else ():
+            match node:
+                case ast.Constant(value=str(value)) if "." in value and program.owner(value) in subjects:
+                    yield Unknown(Place(path, node.lineno), Doubt.STRING, "", value)
+                case ast.Call(func=func) if _IMPORTERS.search(excerpt(func)):
+                    for each in node.args:
+                        if isinstance(each, ast.Constant) and each.value in tops:
+                            yield Unknown(Place(path, each.lineno), Doubt.STRING, "", str(each.value))
+
+
+_IMPORTERS = re.compile(r"import|spec|module|package", re.IGNORECASE)
+_DEFINITIONS = re.compile(rb"^(?:class|def|async def) +(\w+)", re.MULTILINE)
+_IMPORTS = re.compile(rb"^[ \t]*(?:from\b.*|import\b.*|\w+(?: as \w+)?,?[ \t]*(?:#.*)?)$", re.MULTILINE)
+_WORDS = re.compile(rb"\w+")
+
+
+def _around(scope: Scope) -> tuple[str, ...]:
+    """The functions and classes that a scope lies in, and it, outermost first."""
+    words: list[str] = []
+    holder: Scope | None = scope
+    while holder is not None and holder.qualname:
+        words.insert(0, f"{'class' if holder.is_class else 'def'} {holder.name}")
+        holder = holder.parent
+    return tuple(words)
+
+
+def _walk_statements(tree: ast.Module) -> Iterator[ast.AST]:
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += _children(node)
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements right inside ``node``; expressions are not looked into."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        children = getattr(node, field, None)
+        if isinstance(children, list):
+            yield from children
+
+
+def _statements(module: Module) -> Iterator[tuple[Scope, str, Imported]]:
+    """The names that import statements bind, each with the scope it stands in."""
+    stack: list[tuple[ast.AST, Scope]] = [(module.tree, module.scope)]
+    while stack:
+        node, scope = stack.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for name, binding in bindings_of(node, module.name, package=module.source.package):
+                yield scope, name, binding
+        for child in _children(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                stack.append((child, scope.child(child)))
+            else:
+                stack.append((child, scope))
+
+
+# ---- sites ----------------------------------------------------------------------------------------------------
+
+
+def _sites(scope: Scope, alias: str) -> Iterator[Site]:
+    """Where ``alias``, bound in ``scope``, is used: in it and in the scopes inside that do not bind it anew."""
+    yield from _uses(scope.node, scope, alias)
+    for inner in scope.inner:
+        hidden = alias in inner.namespace.names and alias not in inner.namespace.outer
+        if not hidden:
+            yield from _sites(inner, alias)
+        elif inner.is_class:
+            yield from (site for below in inner.inner for site in _sites(below, alias))
+
+
+def _uses(node: ast.AST, scope: Scope, alias: str) -> Iterator[Site]:
+    """The uses in a scope's own nodes; each with what is done with the longest dotted name around it."""
+    own = set(map(id, getattr(node, "decorator_list", ()))) | set(map(id, getattr(node, "bases", ())))
+    stack: list[tuple[ast.AST, Use]] = [
+        (child, Use.VALUE) for child in ast.iter_child_nodes(node) if id(child) not in own
+    ]
+    while stack:
+        inner, use = stack.pop()
+        root = inner
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and root.id == alias and isinstance(root.ctx, ast.Load):
+            yield Site(Place(scope.module.source.path, root.lineno), scope.qualname, use, excerpt(inner))
+            continue
+        match inner:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                stack += [(each, Use.DECORATOR) for each in inner.decorator_list]
+                stack += [(each, Use.BASE) for each in getattr(inner, "bases", ())]
+            case ast.Lambda():
+                pass
+            case ast.Call(func=func):
+                called = use if use is Use.DECORATOR else Use.CALL
+                stack.append((func, called))
+                stack += [(each, Use.VALUE) for each in ast.iter_child_nodes(inner) if each is not func]
+            case _:
+                stack += [(each, Use.VALUE) for each in ast.iter_child_nodes(inner)]

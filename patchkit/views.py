@@ -1,0 +1,207 @@
+"""One view of a program: what a caller imports from distributions, and what each callable that it reaches leads to.
+
+A view is of one state of the files. The installed state, and those that patches at hand would make, are compared.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from patchkit.audited import Confidence, Cover, Doubt, Effect, Hazard, Place, Step, Unknown
+from patchkit.calls import Calls
+from patchkit.facts import Edge
+from patchkit.hazards import HazardTable
+from patchkit.importmap import ImportMap, Row, find_named
+from patchkit.inference import Inference
+from patchkit.programs import Module, Program, Scope
+from patchkit.reach import Met, Reach, cover_site, prefix, reach, step_of
+
+Tick = Callable[[str, int, int], None]
+HazardKey = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A callable of a distribution that the caller reaches: the step there, and what covers all of its sites."""
+
+    target: Scope
+    step: Step
+    cover: Cover | None
+    reach: Reach
+
+    @property
+    def callable(self) -> str:
+        return self.target.symbol
+
+    def hazard(self, met: Met, table: HazardTable) -> Hazard:
+        rule = table.rules[met.construct]
+        return Hazard(self.callable, rule.kind, met.construct, rule.reason, prefix(met, self.step).chain)
+
+    @property
+    def open(self) -> list[Met]:
+        return self.reach.open if self.cover is None else []
+
+    @property
+    def covered(self) -> list[tuple[Met, Cover]]:
+        """The hazards that are covered, with what covers each."""
+        if self.cover is not None:
+            return [(met, self.cover) for met in (*self.reach.open, *self.reach.covered)]
+        return [(met, met.cover) for met in self.reach.covered if met.cover is not None]
+
+    @property
+    def breaks(self) -> list[Cover]:
+        """The graph breaks that a tracer comes to."""
+        covers = [cover for cover, _ in self.reach.covers] if self.cover is None else [self.cover]
+        return list(dict.fromkeys(cover for cover in covers if cover.effect is Effect.GRAPH_BREAK))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What there is to see. ``modules`` are the caller's that could be parsed."""
+
+    rows: tuple[Row, ...]
+    roots: tuple[Root, ...]
+    unknown: tuple[Unknown, ...] = ()
+
+
+def key_of(callable: str, met: Met) -> HazardKey:
+    """What names a hazard in every state of the files: lines move, functions stay."""
+    last = met.chain[-1]
+    return (callable, met.construct, last.place.path, last.function)
+
+
+@dataclass(slots=True)
+class Viewer:
+    """Looks at programs; ``subjects`` are the distributions looked into, ``tops`` the names they are imported by."""
+
+    table: HazardTable
+    subjects: frozenset[str]
+    callers: Sequence[str]
+    tick: Tick = field(default=lambda doing, done, total: None)
+
+    def look(self, program: Program) -> View:
+        """The view of ``program``. Modules that cannot be parsed are among the unknown."""
+        collecting = gc.isenabled()
+        gc.disable()  # trees are large and stay: looking for garbage among them takes four times as long as parsing
+        try:
+            return self._look(program)
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _look(self, program: Program) -> View:
+        inference = Inference(program, self.table)
+        rows = self._rows(program)
+        modules = list(dict.fromkeys(row.scope.module for row in rows))
+        classes = _classes_by_module(rows)
+
+        def by_name(method: str, scope: Scope) -> tuple[Scope, ...]:
+            if scope.module.source.distribution in self.subjects:
+                return self._methods(program, method)
+            own = classes.get(scope.module.name, ())
+            found = (inference.method(each, method) for each in own)
+            return tuple(dict.fromkeys(each for each in found if each is not None))
+
+        calls = Calls(inference, self.table, by_name)
+        roots = tuple(self._roots(rows, modules, calls))
+        unknown = {gap for root in roots if root.cover is None for gap in root.reach.unknown}
+        unknown |= set(_lost_methods(modules, classes, calls))
+        unknown |= set(find_named(program, self.callers, self.subjects))
+        unknown |= {
+            Unknown(Place(program.sources[name].path, 1), Doubt.UNPARSED, "", why)
+            for name, why in program.unparsed.items()
+        }
+        return View(tuple(rows), roots, tuple(sorted(unknown)))
+
+    def look_again(self, program: Program, roots: Sequence[Root]) -> tuple[Root, ...]:
+        """The same callables in another state of the distributions' files; those that are gone there are left out."""
+        calls = Calls(Inference(program, self.table), self.table, lambda method, _: self._methods(program, method))
+        found = []
+        for root in roots:
+            module = program.module(root.target.module.name)
+            scopes = module.scopes if module is not None else ()
+            same = [scope for scope in scopes if scope.qualname == root.target.qualname]
+            if same:
+                found.append(replace(root, target=same[-1], reach=reach(same[-1], calls)))
+        return tuple(found)
+
+    def _rows(self, program: Program) -> list[Row]:
+        """The import map, module by module."""
+        found: list[Row] = []
+        imports = ImportMap(program, self.subjects)
+        for index, name in enumerate(self.callers):
+            self.tick("reading imports", index, len(self.callers))
+            module = program.module(name) if imports.concerns(name) else None
+            found += imports.rows(module) if module is not None else []
+        return found
+
+    def _methods(self, program: Program, name: str) -> tuple[Scope, ...]:
+        subjects = (each for each, source in program.sources.items() if source.distribution in self.subjects)
+        found = []
+        for module in program.mentioning((f"def {name}(".encode(),), subjects):
+            parsed = program.module(module)
+            if parsed is not None:
+                found += [each for each in parsed.scopes if each.owner is not None and each.name == name]
+        return tuple(found)
+
+    # ---- roots ------------------------------------------------------------------------------------------------
+
+    def _roots(self, rows: Sequence[Row], modules: Sequence[Module], calls: Calls) -> Iterator[Root]:
+        sites = self._sites(modules, calls)
+        imported: dict[Scope, Row] = {}
+        for row in rows:
+            scope = row.located.scope if row.located is not None else None
+            if scope is not None and scope.is_class:
+                scope = calls.inference.method(scope, "__init__")
+            if scope is not None and scope.module.source.distribution in self.subjects:
+                imported.setdefault(scope, row)
+        targets = list(dict.fromkeys([*imported, *sites]))
+        for index, target in enumerate(targets):
+            self.tick("following calls", index, len(targets))
+            yield self._root(target, sites.get(target, []), imported.get(target), calls)
+
+    def _sites(self, modules: Sequence[Module], calls: Calls) -> dict[Scope, list[tuple[Scope, Edge]]]:
+        """The calls of the caller's functions that lead into the distributions."""
+        sites: dict[Scope, list[tuple[Scope, Edge]]] = {}
+        for module in modules:
+            for scope in module.scopes:
+                if scope.is_function:
+                    facts = calls.facts(scope)
+                    for edge in (*facts.edges, *facts.around):
+                        if edge.target.module.source.distribution in self.subjects:
+                            sites.setdefault(edge.target, []).append((scope, edge))
+        return sites
+
+    def _root(self, target: Scope, sites: list[tuple[Scope, Edge]], row: Row | None, calls: Calls) -> Root:
+        found = reach(target, calls)
+        covered = [(scope, edge, cover_site(scope, edge.guard, calls)) for scope, edge in sites]
+        chosen = sorted(covered, key=lambda each: (each[2] is not None, each[1].confidence is Confidence.NAME))
+        if chosen:
+            scope, edge, cover = chosen[0]
+            step = step_of(scope, edge.line, target.symbol, edge.confidence, edge.branch)
+            return Root(target, step, cover, found)
+        assert row is not None
+        step = Step(row.found.place, "", target.symbol, Confidence.DIRECT, row.found.branch)
+        return Root(target, step, None, found)
+
+
+def _classes_by_module(rows: Sequence[Row]) -> dict[str, list[Scope]]:
+    found: dict[str, list[Scope]] = {}
+    for row in rows:
+        scope = row.located.scope if row.located is not None else None
+        if scope is not None and scope.is_class:
+            found.setdefault(row.scope.module.name, []).append(scope)
+    return found
+
+
+def _lost_methods(modules: Sequence[Module], classes: dict[str, list[Scope]], calls: Calls) -> Iterator[Unknown]:
+    """Where the caller calls, on an object that is not known, a method that a class which it imports has."""
+    for module in modules:
+        own = [scope for each in classes.get(module.name, ()) for scope in each.inner if scope.is_function]
+        methods = {scope.name for scope in own if not scope.name.startswith("__")}
+        for scope in module.scopes if methods else ():
+            for gap in calls.facts(scope).gaps if scope.is_function else ():
+                if gap.doubt is Doubt.DISPATCH and gap.text.rpartition(".")[2] in methods:
+                    yield Unknown(Place(module.source.path, gap.line), gap.doubt, scope.symbol, gap.text)
