@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+# A file of tests stays with one process, for its tests share what is slow to make.
+PYTEST_PARALLEL ?= -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
@@ -33,7 +35,7 @@ tests: environment-dev
 	done
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	    echo 'note: there is no Chromium here; tests of the HTML report in a browser are skipped (apt-get install chromium)'
-	@$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	@$(VENV)/bin/python -m pytest $(PYTEST_PARALLEL) $(PYTEST_ARGS)
 
 demo: environment-demo
 	@$(VENV)/bin/python tests/demo.py

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from patchkit.applied import Applied
@@ -31,10 +31,21 @@ class _Before:
     place: tuple[int, int] | None = None
 
 
-def follow(
-    options: Options, command: Sequence[str], *, again: str = "", output_to_error: bool = False
-) -> tuple[int, Report]:
-    """Run ``command``; its exit code, and the report of the drift that it caused (not of what had drifted before).
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """The exit code of a command, the report of the drift that it caused, and what had drifted before it ran."""
+
+    code: int
+    report: Report
+    older: tuple[Drift, ...] = ()
+
+    @property
+    def everything(self) -> tuple[Drift, ...]:
+        return (*(self.report.drift or ()), *self.older)
+
+
+def follow(options: Options, command: Sequence[str], *, again: str = "", output_to_error: bool = False) -> Aftermath:
+    """Run ``command``, and tell what it caused from what had drifted before.
 
     An environment that is not there yet, or is made anew, is no error: what was applied in the old one and is not in
     the new one is `Cause.NOT_APPLIED`. Raises `UsageError` where the command cannot be started.
@@ -45,16 +56,19 @@ def follow(
     old = {_key(row) for row in before.drift}
     caused = tuple(row for row in after.drift or () if _key(row) not in old)
     rows = (*caused, *_find_lost(options, before, caused, again))
-    older = len(after.drift or ()) - len(caused)
-    notices = (Notice("older-drift", f"{older} more had drifted before: `patchkit drift{again}`"),) if older else ()
-    return code, replace(
-        after,
-        command="run",
-        drift=rows,
-        answer=ExitCode.NO if rows else ExitCode.DONE,
-        notices=(*after.notices, *notices),
-        summary="" if rows else "no patch drifted",
-    )
+    older = tuple(row for row in after.drift or () if _key(row) in old)
+    notices = (*after.notices, *_mention(after, rows, older, again))
+    answer = ExitCode.NO if rows else ExitCode.DONE
+    summary = "" if rows else "no patch drifted"
+    report = replace(after, command="run", drift=rows, answer=answer, notices=notices, summary=summary)
+    return Aftermath(code, report, older)
+
+
+def _mention(after: Report, rows: Sequence[Drift], older: Sequence[Drift], again: str) -> Iterator[Notice]:
+    if older:
+        yield Notice("older-drift", f"{len(older)} more had drifted before: `patchkit drift{again}`")
+    if not rows and not older and not after.patches:
+        yield Notice("nothing-here", f"nothing is declared or applied on {after.site_root}, so nothing could drift")
 
 
 def _look(options: Options) -> _Before:
@@ -87,7 +101,7 @@ def _find_lost(options: Options, before: _Before, caused: Sequence[Drift], again
             each.id,
             Cause.NOT_APPLIED,
             "it was applied before the command ran, and the environment was made anew",
-            f"patchkit apply {each.id}{again}",
+            f"patchkit apply {each.id}{again}" + ("" if scene.catalog.sets else " --patches DIR"),
             each.distribution,
             each.version,
             scene.version_of(each.distribution),
@@ -100,13 +114,13 @@ def _find_lost(options: Options, before: _Before, caused: Sequence[Drift], again
 # ---- back to what was wanted ----------------------------------------------------------------------------------
 
 
-def reapply(options: Options, report: Report, progress: Progress) -> Report:
-    """Bring back what ``report`` says has drifted, and verify it. Raises what `apply` and `verify` raise.
+def reapply(options: Options, found: Aftermath, progress: Progress) -> Report:
+    """Bring back all that ``found`` says has drifted, and verify it. Raises what `apply` and `verify` raise.
 
     With a patch folder at hand that is the declared list and all that was applied; without one, what the ledger keeps.
     Patches whose distribution was uninstalled are taken off the ledger.
     """
-    rows = [row for row in report.drift or () if row.id is not None]
+    rows = [row for row in found.everything if row.id is not None]
     gone = [str(row.id) for row in rows if row.cause is Cause.UNINSTALLED]
     lost = [str(row.id) for row in rows if row.cause is not Cause.UNINSTALLED]
     catalog, _ = open_catalog(options, CatalogNeed.OPTIONAL)

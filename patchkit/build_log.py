@@ -80,4 +80,5 @@ def _sum_up(built: BuildReport) -> Iterator[str]:
 
 
 def _next_command(built: BuildReport) -> str:
-    return next((row.next for row in built.report.patches if row.failed and row.next), "patchkit status")
+    otherwise = "patchkit verify --verbose" if built.verified is False else "patchkit status"
+    return next((row.next for row in built.report.patches if row.failed and row.next), otherwise)

@@ -18,6 +18,9 @@ RETIRED = (PatchState.UPSTREAMED, PatchState.NOT_NEEDED, PatchState.NOT_APPLICAB
 """What it would find where the patch is needed no more."""
 
 
+VERSIONED = (Cause.UPGRADED, Cause.DOWNGRADED)
+
+
 def find_causes(
     applied: Applied, version: str | None, facts: Mapping[str, Facts], *, record_kept: bool
 ) -> dict[Cause, tuple[str, ...]]:
@@ -39,8 +42,8 @@ def find_causes(
 
 
 def _find_cause(facts: Facts, id: PatchId, *, record_kept: bool) -> Cause | None:
-    if is_as_written(facts) and facts.entry is not None and id in facts.entry.patches:
-        return None
+    if is_as_written(facts) and facts.entry is not None:
+        return None if id in facts.entry.patches else Cause.REINSTALLED  # written since, and without this patch
     created = facts.entry is not None and facts.entry.base is None
     if classify(facts) is FileState.PRISTINE and not (created and record_kept):
         return Cause.REINSTALLED
@@ -76,15 +79,19 @@ def _describe(facts: Facts, state: FileState, hunks: tuple[HunkTrace, ...]) -> s
             return "holds what was shipped again" if facts.content is not None else "is gone"
         case FileState.FOREIGN:
             return f"holds neither what was written nor what was shipped{left}"
+        case FileState.PATCHED if is_as_written(facts):
+            return "holds other patches, and not this one"
         case FileState.PATCHED:
             return "has what was written, with another executable bit"
 
 
-def suggest(cause: Cause, id: PatchId, state: PatchState | None, *, at_hand: bool, again: str) -> str:
+def suggest(
+    cause: Cause, id: PatchId, state: PatchState | None, *, found: str | None, at_hand: bool, again: str
+) -> str:
     """The command that mends a row about ``id``; ``state`` is what `apply` would find (None: it cannot be applied).
 
-    ``again`` are options that name the environment and the patches, as they were typed. ``at_hand``: a patch folder
-    has the patch.
+    ``found`` is the version installed now. ``again`` are options that name the environment and the patches, as they
+    were typed. ``at_hand``: a patch folder has the patch.
     """
     match cause:
         case Cause.INTERRUPTED:
@@ -98,6 +105,9 @@ def suggest(cause: Cause, id: PatchId, state: PatchState | None, *, at_hand: boo
         case Cause.REINSTALLED | Cause.UPGRADED | Cause.DOWNGRADED | Cause.PATCH_CHANGED | Cause.NOT_APPLIED:
             if state in FITTING or (state in RETIRED and at_hand):
                 return f"patchkit apply {id}{again}"
+            other_text = state is PatchState.NO_VARIANT or (state is PatchState.CONFLICT and cause in VERSIONED)
+            if other_text and at_hand and found is not None:
+                return f"patchkit rebase {id} --to {found}{again}"
             return (
                 f"patchkit check {id} --verbose{again}"
                 if cause is Cause.NOT_APPLIED

@@ -17,11 +17,11 @@ from patchkit.decision import Decision, decide
 from patchkit.errors import Bug, NothingApplicable, PatchkitError, RequiredSet, Several
 from patchkit.examination import Progress, compile_all, examine, list_waiting, prove
 from patchkit.installed import sha256
-from patchkit.model import Action, CheckOutcome, ForeignPolicy, Notice, PatchState, Plan
+from patchkit.model import Action, CheckOutcome, CheckResult, ForeignPolicy, Notice, PatchState, Plan
 from patchkit.outcome import outcome_of
 from patchkit.patchset import PatchId
 from patchkit.plan import make_plan
-from patchkit.report import Report
+from patchkit.report import PatchReport, Report
 from patchkit.scene import Scene, read_steadily, reread_state
 from patchkit.state import needs_sweep, object_path
 from patchkit.wanted import Wanted, matches
@@ -286,8 +286,12 @@ def _refuse(command: str, proposal: Proposal, how: ApplyOptions) -> Report:
     problems = proposal.problems
     error = problems[0] if len(problems) == 1 else Several(problems)
     rows = account_for(proposal.decision, proposal.checks)
-    rows = tuple(replace(row, action=Action.NONE) for row in rows)
+    rows = tuple(replace(row, action=Action.NONE, failed=row.failed or _fails_check(row)) for row in rows)
     return report_on(command, proposal.decision, patches=rows, error=error, dry_run=how.dry_run)
+
+
+def _fails_check(row: PatchReport) -> bool:
+    return any(check.result is CheckResult.FAILED for check in row.checks)
 
 
 def _tell(command: str, proposal: Proposal, how: ApplyOptions, *, done: bool) -> Report:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from patchkit.account import account_for
 from patchkit.applied import Applied, Reason
 from patchkit.assess import is_in_place
-from patchkit.causes import FITTING, find_causes, suggest
+from patchkit.causes import FITTING, VERSIONED, find_causes, suggest
 from patchkit.decision import Decision, decide
 from patchkit.drift import Cause, Drift, DriftedFile
 from patchkit.errors import ExitCode, PatchkitError
@@ -98,7 +98,11 @@ def _without_patches(scene: Scene) -> Scene:
 
 def _find_renamed(decision: Decision) -> dict[PatchId, PatchId]:
     """The applied patches that the patch folder has under another name, with that name."""
-    texts = {(each.record.distribution, each.record.text): id for id, each in decision.candidates.items()}
+    texts = {
+        (each.record.distribution, each.record.text): id
+        for id, each in decision.candidates.items()
+        if decision.scene.ledger.patch(id) is None
+    }
     return {
         applied.id: texts[applied.distribution, applied.text]
         for applied in decision.scene.ledger.applied
@@ -138,11 +142,11 @@ def _row(
     state = None if row is None else _state_now(row)
     at_hand = applied.id in forecast.scene.catalog.patches
     known = at_hand or not forecast.scene.catalog.sets
-    remedy = suggest(cause, applied.id, state if known else None, at_hand=at_hand, again=again)
+    remedy = suggest(cause, applied.id, state if known else None, found=owner.version, at_hand=at_hand, again=again)
     if cause is Cause.EDITED and not all(memory.restorable(file.path) for file in files):
-        remedy = f"pip install --force-reinstall --no-deps {applied.distribution}=={applied.version}"
+        remedy = forecast.scene.install_command(f"{applied.distribution}=={applied.version}", again=True)
     words = [_describe(cause, applied, owner)]
-    if cause in (Cause.UPGRADED, Cause.DOWNGRADED) and row is not None:
+    if cause in VERSIONED and row is not None:
         words.append(_foretell(row))
         words += _tell_moves(applied, owner, memory) if state in LOST else []
         if state is PatchState.NO_VARIANT and not forecast.scene.catalog.sets:
@@ -219,7 +223,7 @@ def _compare_with_folder(
         yield Drift(applied.id, Cause.PATCH_REMOVED, words, f"patchkit revert {applied.id}{again}", *about)
     elif in_place and row is not None and row.state is not PatchState.APPLIED:
         words = _foretell(row) if row.state is not PatchState.OUTDATED else "the diff at hand is not the one applied"
-        remedy = suggest(Cause.PATCH_CHANGED, applied.id, row.state, at_hand=True, again=again)
+        remedy = suggest(Cause.PATCH_CHANGED, applied.id, row.state, found=owner.version, at_hand=True, again=again)
         yield Drift(applied.id, Cause.PATCH_CHANGED, words, remedy, *about)
 
 
@@ -233,6 +237,6 @@ def _compare_declared(forecast: _Forecast, again: str) -> Iterator[Drift]:
     for row in forecast.rows.values():
         if row.id in known or row.state not in WAITING:
             continue
-        remedy = suggest(Cause.NOT_APPLIED, row.id, row.state, at_hand=True, again=again)
+        remedy = suggest(Cause.NOT_APPLIED, row.id, row.state, found=row.installed, at_hand=True, again=again)
         words = f"declared, and not applied here: {_foretell(row)}"
         yield Drift(row.id, Cause.NOT_APPLIED, words, remedy, row.distribution, None, row.installed, row.state)

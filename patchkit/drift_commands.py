@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from patchkit.aftermath import follow, reapply
+from patchkit.aftermath import Aftermath, follow, reapply
 from patchkit.comparison import compare
-from patchkit.console import Progress, echo, print_json, tell
+from patchkit.console import Progress, echo, print_json, tell, tell_problems
 from patchkit.delivery import catch, deliver
-from patchkit.drift_text import render_drift
+from patchkit.drift_text import summarise
 from patchkit.errors import ExitCode
 from patchkit.formats import Delivery, Format
 from patchkit.golden import to_document as golden_to_document
@@ -19,7 +19,8 @@ from patchkit.golden import write_golden
 from patchkit.inventory import compare_with, export
 from patchkit.options import COMMON, REPORT, Output, split, to_delivery, with_options
 from patchkit.outputs import write_output
-from patchkit.report import Report, to_document
+from patchkit.report import to_document
+from patchkit.scene import Options
 
 
 @click.command()
@@ -48,25 +49,22 @@ def run(command: tuple[str, ...], wants_reapply: bool, **keys: Any) -> int:
     COMMAND's own exit code counts where it failed; else 1 where patches drifted and were not brought back.
     """
     options, output = split(keys)
-    code, report = follow(options, command, again=output.again, output_to_error=output.json)
-    drifted = bool(report.drift)
-    if drifted and wants_reapply:
-        _mention_drift(report, output)
-        with Progress(output) as progress:
-            mended = reapply(options, report, progress.advance)
-        told = int(tell(replace(mended, command="run") if output.json else mended, output))
-    else:
-        worth_telling = drifted or output.json or output.verbose
-        delivery = Delivery(Format.JSON if output.json else Format.TEXT)
-        told = deliver(report, delivery, output) if worth_telling else int(ExitCode.DONE)
-    return code or told
+    found = follow(options, command, again=output.again, output_to_error=output.json)
+    if wants_reapply and found.everything:
+        return found.code or _reapply(options, found, output)
+    delivery = Delivery(Format.JSON if output.json else Format.TEXT)
+    if found.report.drift or output.json or output.verbose:
+        return found.code or deliver(found.report, delivery, output)
+    return found.code or tell_problems(found.report, output)
 
 
-def _mention_drift(report: Report, output: Output) -> None:
-    """What is about to be mended; in JSON the document of what came of it says all."""
+def _reapply(options: Options, found: Aftermath, output: Output) -> int:
+    """Mend all drift, also what was there before; in JSON the document of what came of it says all."""
     if not output.json and not output.quiet:
-        for line in render_drift(report):
-            echo(line, err=True, color=output.color)
+        echo(f"{summarise(replace(found.report, drift=found.everything))}; bringing it back", err=True)
+    with Progress(output) as progress:
+        mended = reapply(options, found, progress.advance)
+    return tell(replace(mended, command="run") if output.json else mended, output)
 
 
 @click.command("export")
@@ -77,17 +75,17 @@ def _mention_drift(report: Report, output: Output) -> None:
 def export_(target: str | None, **keys: Any) -> int:
     """Write what is applied, with digests, as one file that `drift --against` reads."""
     options, output = split(keys)
-    golden = export(options)
+    golden, report = export(options)
     if target is not None:
         write_output(target, write_golden(golden))
     if output.json:
-        document = to_document(Report("export"))
-        print_json({**document, "export": golden_to_document(golden)})
-    elif target is None:
+        print_json({**to_document(report), "export": golden_to_document(golden)})
+        return int(ExitCode.DONE)
+    if target is None:
         echo(write_golden(golden).decode().rstrip("\n"))
     elif not output.quiet:
-        echo(f"wrote {target}: {len(golden.patches)} patches in {len(golden.files)} files")
-    return int(ExitCode.DONE)
+        echo(f"wrote {target}: {', '.join(str(patch.id) for patch in golden.patches) or 'no patch'}")
+    return tell_problems(report, output)
 
 
 COMMANDS = {command.name or "": command for command in (drift, run, export_)}

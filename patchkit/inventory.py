@@ -13,24 +13,31 @@ from patchkit.errors import BadExport, Drifted, ExitCode
 from patchkit.golden import Golden, GoldenFile, GoldenPatch, read_golden, take
 from patchkit.installed import Content, FileState, Observed, Stamp
 from patchkit.memory import Owner
+from patchkit.model import Notice
 from patchkit.report import Report
 from patchkit.scene import CatalogNeed, Options, Scene, open_scene, read_steadily
 from patchkit.site import observe, read_plain
 from patchkit.verification import read_applied_facts
 from patchkit.versions import is_older
 
+_NOTHING = Notice("nothing-applied", "nothing is applied here: the file holds no patch")
 
-def export(options: Options) -> Golden:
-    """What is applied. Raises `Drifted` where the bytes are not there: such a file would be no gold."""
+
+def export(options: Options) -> tuple[Golden, Report]:
+    """What is applied, and what there is to say of it.
+
+    Raises `Drifted` where the bytes are not there: such a file would be no gold.
+    """
     return read_steadily(lambda: open_scene(options, CatalogNeed.OPTIONAL), _export)
 
 
-def _export(scene: Scene) -> Golden:
+def _export(scene: Scene) -> tuple[Golden, Report]:
     facts = read_applied_facts(scene, scene.ledger.applied)
     gone = [str(applied.id) for applied in scene.ledger.applied if not _is_whole(scene, applied, facts)]
     if gone:
         raise Drifted(f"{', '.join(gone)}: recorded as applied on {scene.root}, and not there as recorded")
-    return take(scene.ledger)
+    notices = scene.notices if scene.ledger.applied else (*scene.notices, _NOTHING)
+    return take(scene.ledger), Report("export", scene.root, scene.environment.python, notices=notices)
 
 
 def _is_whole(scene: Scene, applied: Applied, facts: Mapping[str, Facts]) -> bool:
@@ -53,7 +60,7 @@ def compare_with(options: Options, file: str, *, again: str = "") -> Report:
 
 def _compare_with(scene: Scene, golden: Golden, file: str, again: str) -> Report:
     rows = (*_find_differences(scene, golden, again), *_find_surplus(scene, golden, file, again))
-    words = f"against {file}: " + (f"{len(rows)} differences" if rows else f"all {len(golden.patches)} patches agree")
+    words = f"against {file}: " + (_tell_differences(len(rows)) if rows else _tell_agreement(golden))
     return Report(
         "drift",
         scene.root,
@@ -63,6 +70,20 @@ def _compare_with(scene: Scene, golden: Golden, file: str, again: str) -> Report
         summary=words,
         drift=rows,
     )
+
+
+def _tell_differences(count: int) -> str:
+    return "1 difference" if count == 1 else f"{count} differences"
+
+
+def _tell_agreement(golden: Golden) -> str:
+    match len(golden.patches):
+        case 0:
+            return "it holds no patch, and none is applied here"
+        case 1:
+            return "its one patch is here as there"
+        case count:
+            return f"all {count} patches are here as there"
 
 
 def _find_differences(scene: Scene, golden: Golden, again: str) -> Iterator[Drift]:
@@ -85,7 +106,7 @@ def _compare_patch(
         about = (patch.distribution, patch.version, owner.version)
         return Drift(patch.id, cause, detail, remedy, *about, files=wrong)
 
-    install = f"pip install {patch.distribution}=={patch.version}"
+    install = scene.install_command(f"{patch.distribution}=={patch.version}")
     applied = scene.ledger.patch(patch.id)
     if owner.version is None:
         yield row(Cause.UNINSTALLED, owner.trouble or f"{patch.distribution} is not installed here", install)
@@ -107,9 +128,14 @@ def _explain(scene: Scene, applied: Applied, owner: Owner) -> tuple[Cause, str]:
     """Why files of a patch that is recorded here too are not the golden ones."""
     facts = read_applied_facts(scene, [applied])
     causes = find_causes(applied, owner.version, facts, record_kept=owner.record_kept)
-    if Cause.REINSTALLED in causes:
-        return Cause.REINSTALLED, "what was shipped is back"
-    return Cause.EDITED, "its files were changed since" if causes else "its files were made from another base here"
+    words = {
+        Cause.REINSTALLED: "what was shipped is back",
+        Cause.UPGRADED: f"it was patched as {applied.version} here, and not since",
+        Cause.DOWNGRADED: f"it was patched as {applied.version} here, and not since",
+        Cause.EDITED: "its files were changed since",
+    }
+    found = next((cause for cause in words if cause in causes), None)
+    return (found, words[found]) if found else (Cause.EDITED, "its files were made from another base here")
 
 
 def _agrees(file: GoldenFile, content: Content | None) -> bool:
@@ -126,7 +152,7 @@ def _is(stamp: Stamp | None, content: Content | None) -> bool:
 def _describe(file: GoldenFile, observed: Observed) -> DriftedFile:
     content = observed.content
     pristine = not observed.obstacle and _is(file.before, content)
-    state = FileState.PRISTINE if pristine else FileState.MISSING if content is None else FileState.FOREIGN
+    state = FileState.MISSING if content is None else FileState.PRISTINE if pristine else FileState.FOREIGN
     words = {
         FileState.PRISTINE: "holds what was shipped",
         FileState.MISSING: observed.obstacle or "is missing",

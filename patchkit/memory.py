@@ -71,7 +71,7 @@ class Memory:
     def describe(self, applied: Applied, path: str) -> DriftedFile:
         facts, layer = self.facts[path], self.layer(applied)
         content = None if facts.content is None else facts.content.data
-        hunks = () if layer is None else trace_hunks(layer, path, content)
+        hunks = () if layer is None else trace_hunks(layer, path, content, self.expected.get(path))
         return describe_file(facts, hunks, self.expected.get(path))
 
     def restorable(self, path: str) -> bool:

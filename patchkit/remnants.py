@@ -12,9 +12,15 @@ from patchkit.installed import Stamp
 from patchkit.model import EntryKind, FileDiff, HunkResult
 
 
-def trace_hunks(layer: Layer, path: str, content: bytes | None) -> tuple[HunkTrace, ...]:
-    """Each hunk that ``layer`` has for ``path``: there, when it would come out of ``content`` again; else gone."""
-    return tuple(trace for diff in layer.diffs if diff.path == path for trace in _trace(diff, content))
+def trace_hunks(layer: Layer, path: str, content: bytes | None, written: bytes | None) -> tuple[HunkTrace, ...]:
+    """Each hunk that ``layer`` has for ``path``: there, when it would come out of ``content`` again; else gone.
+
+    In ``written``, the text that was written (None: unknown), all of them are, also those that a later patch covers.
+    """
+    traces = (trace for diff in layer.diffs if diff.path == path for trace in _trace(diff, content))
+    if content is not None and content == written:
+        return tuple(HunkTrace(trace.number, trace.line, Trace.THERE) for trace in traces)
+    return tuple(traces)
 
 
 def _trace(diff: FileDiff, content: bytes | None) -> Iterable[HunkTrace]:

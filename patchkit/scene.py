@@ -12,7 +12,7 @@ from typing import TypeVar
 from patchkit.applied import Ledger
 from patchkit.catalog import read_catalog, read_set_file
 from patchkit.environment import find_environment, marker_values
-from patchkit.errors import BadManifest, ExitCode, InProgress, PatchkitError, UsageError
+from patchkit.errors import BadManifest, ExitCode, InProgress, NoPatchSets, PatchkitError, UsageError
 from patchkit.installed import Environment
 from patchkit.model import Notice
 from patchkit.patchset import Catalog, PatchId
@@ -45,7 +45,8 @@ class CatalogNeed(Enum):
 class Scene:
     """Everything that was read before anything is decided. ``listings`` are all site roots, the chosen one first.
 
-    ``drafts`` are files of patch sets that are to be written, by path: they count as if they were there.
+    ``doubtful``: the patch sets or the declared list are there, or were named, and cannot be read. ``drafts`` are files
+    of patch sets that are to be written, by path: they count as if they were there.
     """
 
     environment: Environment
@@ -53,6 +54,7 @@ class Scene:
     state: State
     catalog: Catalog
     notices: tuple[Notice, ...] = ()
+    doubtful: bool = False
     drafts: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
@@ -70,6 +72,20 @@ class Scene:
     def version_of(self, name: str) -> str | None:
         """The version of a distribution that the target interpreter can import, wherever it lies."""
         return find_version(list_visible(self.environment, self.listings), name)
+
+    def install_command(self, requirement: str, *, again: bool = False) -> str:
+        """The command that installs ``requirement`` here; ``again``: over the same version, without dependencies.
+
+        By the pip of this environment, or by uv where it has none.
+        """
+        from shlex import quote
+
+        if self.environment.executable is None:
+            return " ".join(["pip install", *(["--force-reinstall --no-deps"] * again), requirement])
+        python = quote(self.environment.executable)
+        if self.version_of("pip") is None:
+            return " ".join([f"uv pip install --python {python}", *(["--reinstall --no-deps"] * again), requirement])
+        return " ".join([f"{python} -m pip install", *(["--force-reinstall --no-deps"] * again), requirement])
 
     def folder_of(self, id: PatchId) -> str:
         """The folder of the patch set of ``id``, which is at hand."""
@@ -125,7 +141,9 @@ def open_scene(
     catalog, notices = open_catalog(options, need)
     wanted_sets = {operand.partition("/")[0] for operand in operands}
     names = [found.distribution for found in catalog.sets if not wanted_sets or found.name in wanted_sets]
-    return open_place(environment, catalog, names, notices=notices, allow_interrupted=allow_interrupted, wait=wait)
+    scene = open_place(environment, catalog, names, notices=notices, allow_interrupted=allow_interrupted, wait=wait)
+    absent = {NoPatchSets.code} if not options.patches else set()
+    return replace(scene, doubtful=any(notice.code not in absent for notice in notices))
 
 
 def open_place(
@@ -192,5 +210,5 @@ def want_leniently(scene: Scene) -> tuple[Scene, Wanted]:
         if error.exit_code is not ExitCode.PATCH_SET:
             raise
         notices = tuple(Notice(single.code, single.message) for single in error.all())
-        bare = replace(scene, catalog=Catalog(), notices=(*scene.notices, *notices))
+        bare = replace(scene, catalog=Catalog(), notices=(*scene.notices, *notices), doubtful=True)
         return bare, want_apply(bare.catalog, bare.ledger)

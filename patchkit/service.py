@@ -209,6 +209,8 @@ def _status(scene: Scene, *, exit_code: bool) -> Report:
     passed_over = (PatchState.NOT_APPLICABLE, PatchState.NOT_INSTALLED)
     good = all(row.state in settled + passed_over for row in rows) and any(row.state in settled for row in rows)
     notices: tuple[Notice, ...] = ()
+    if scene.doubtful:
+        good = False  # a typing error in --patches, or a broken manifest: what is declared is not known
     if scene.state.interrupted:
         good = False
         notices = (Notice("interrupted", "a transaction was interrupted here: run `patchkit recover`"),)

@@ -160,7 +160,8 @@ def _indent(lines: Iterable[str], width: int = 4) -> Iterator[str]:
 
 def _summarise(report: Report) -> str:
     if not report.patches:
-        return _NOTHING.get(report.command, "") if report.error is None and not report.notices else ""
+        untold = report.error is None and (report.command == "status" or not report.notices)
+        return _NOTHING.get(report.command, "") if untold else ""
     if report.command in ("check", "status") and all(row.state is PatchState.NOT_INSTALLED for row in report.patches):
         return "none of the distributions is installed here: is this the environment you mean?"
     counts = Counter(_word(report, row) for row in report.patches)

@@ -92,7 +92,7 @@ def _verify(
         applied.id, applied.distribution, applied.version, applied.variant, PatchState.APPLIED, files=files
     )
     if not is_in_place(applied, facts):
-        return _report_drift(scene, applied, row)
+        return _report_drift(scene, applied, row, facts)
     trouble = next((path for path in applied.paths if path in broken), None)
     if trouble is not None:
         words = f"{trouble} does not compile: {broken[trouble]}"
@@ -103,7 +103,7 @@ def _verify(
     return replace(row, checks=outcomes, message=message, failed=bool(bad))
 
 
-def _report_drift(scene: Scene, applied: Applied, row: PatchReport) -> PatchReport:
+def _report_drift(scene: Scene, applied: Applied, row: PatchReport, facts: Mapping[str, Facts]) -> PatchReport:
     """The bytes are not there: what became of the distribution, or of each file, and what brings them back."""
     owner = find_owner(scene, applied.distribution)
     if owner is None:
@@ -111,12 +111,18 @@ def _report_drift(scene: Scene, applied: Applied, row: PatchReport) -> PatchRepo
         again = f"patchkit revert {applied.id}"
         return replace(row, installed=None, state=PatchState.DRIFTED, message=words, next=again, failed=True)
     wrong = [f"{file.path} is {file.state.value}" for file in row.files if file.state not in (None, FileState.PATCHED)]
-    words = ", ".join(wrong) or "its files hold other patches, and not this one"
+    words = ", ".join(wrong) or _tell_odd(applied, facts)
     if owner.version != applied.version:
         words = f"{owner.name} {owner.version} is installed now; it was patched as {applied.version}"
     foreign = any(file.state in (FileState.FOREIGN, FileState.MISSING) for file in row.files)
     again = f"patchkit check {applied.id}" if foreign else f"patchkit apply {applied.id}"
     return replace(row, installed=owner.version, state=PatchState.DRIFTED, message=words, next=again, failed=True)
+
+
+def _tell_odd(applied: Applied, facts: Mapping[str, Facts]) -> str:
+    """Every file has the bytes that were written, and yet the patch is not in place."""
+    modes = [path for path in applied.paths if not is_as_written(facts[path])]
+    return f"{modes[0]} has another executable bit" if modes else "its files hold other patches, and not this one"
 
 
 def _report_file(facts: Facts) -> FileReport:

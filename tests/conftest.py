@@ -31,6 +31,23 @@ set_hypothesis_home_dir(_notes)
 ORACLES = {"git": "git", "patch": "patch", "diff": "diffutils"}
 
 
+# The files that take longest, longest first: begun late, one of them would keep a single processor busy at the end.
+LONG = (
+    "test_flagship_live",
+    "test_image",
+    "test_installers",
+    "test_upgrades",
+    "test_crash",
+    "test_drift",
+    "test_kills",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _guard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the developer's own environment out of the tests, and the tests out of it."""

@@ -467,3 +467,15 @@ def test_reading_commands_leave_the_site_root_alone(stage: Stage) -> None:
         stage.run(*command).expect(0)
     stage.run("verify").expect(1)
     assert tree(stage.site) == before
+
+
+# ---- a start-up check is not fooled ---------------------------------------------------------------------------
+
+
+def test_status_exit_code_is_1_where_the_named_folder_cannot_be_read(stage: Stage) -> None:
+    stage.run("apply").expect(0)
+    assert stage.run("status", "--exit-code").expect(0)
+    assert stage.run("status", "--exit-code", "--patches", "nonexistent", patches=False).expect(1)
+    (stage.patches / "fix" / "patchset.toml").write_text("schema = [")
+    assert stage.run("status", "--exit-code").expect(1)
+    assert stage.run("status").expect(0)

@@ -335,7 +335,20 @@ def test_an_edit_whose_shipped_bytes_are_lost_is_mended_by_the_installer(world: 
     world.core.write_bytes(b"mine\n")
     shutil.rmtree(world.venv.site_packages / ".patchkit/objects")
     row = only(world.drift())
-    assert (row["cause"], row["remedy"]) == ("edited", "pip install --force-reinstall --no-deps demo-dist==1.0")
+    python = shlex.quote(str(world.venv.python))
+    remedy = f"uv pip install --python {python} --reinstall --no-deps demo-dist==1.0"  # there is no pip in there
+    assert (row["cause"], row["remedy"]) == ("edited", remedy)
+
+
+def test_a_mode_that_changed_is_an_edit_and_no_hunk_of_it_is_gone(world: World) -> None:
+    world.core.chmod(0o755)
+    row = only(world.drift())
+    assert (row["cause"], {hunk["result"] for hunk in row["hunks"]}) == ("edited", {"there"})
+    assert "another executable bit" in row["detail"]
+    assert f"{CORE} has another executable bit" in world.run("verify").expect(1).out
+    world.type(row["remedy"]).expect(0)
+    assert world.core.stat().st_mode & 0o111 == 0
+    assert world.drift() == []
 
 
 def test_a_diff_that_changed_since_is_told_and_taken_up(world: World) -> None:
@@ -575,6 +588,7 @@ def test_run_reports_only_what_the_command_itself_caused(world: World) -> None:
     world.core.write_bytes(b"mine\n")
     said = world.run("run", "--", "true").expect(0)
     assert said.out == ""
+    assert "1 more had drifted before" in said.err
     (world.venv.site_packages / EXTRA).unlink()
     world.run("apply", "--discard-edits").expect(0)
     (world.venv.site_packages / EXTRA).unlink()
@@ -582,6 +596,20 @@ def test_run_reports_only_what_the_command_itself_caused(world: World) -> None:
     assert "fix/core  edited" in said.out
     assert "fix/extra" not in said.out
     assert "1 more had drifted before" in said.err
+
+
+def test_run_reapply_mends_what_had_drifted_before_too(world: World) -> None:
+    world.install("1.0", again=True)
+    said = world.run("run", "--reapply", "--", "true").expect(0)
+    assert "drift: 2 reinstalled; bringing it back" in said.err
+    assert world.drift() == []
+
+
+def test_run_says_so_where_there_is_nothing_that_could_drift(world: World) -> None:
+    world.run("revert", "--all").expect(0)
+    world.installer.uninstall(world.venv, "demo-dist")
+    said = world.run("run", "--", "true", patches=False).expect(0)
+    assert "nothing is declared or applied" in said.err
 
 
 def test_run_says_not_applied_when_the_command_makes_the_environment_anew(world: World, uv: Path) -> None:
@@ -658,6 +686,7 @@ def test_an_environment_is_held_against_a_golden_file(world: World, bare: Venv, 
     assert differences() == {"core": "uninstalled", "extra": "uninstalled"}
     said = world.run("drift", "--against", str(golden)).expect(1)
     assert "2 differences" in said.out
+    assert f"uv pip install --python {shlex.quote(str(world.venv.python))} demo-dist==1.0" in said.out
 
 
 def test_what_a_golden_file_does_not_hold_is_told(world: World, tmp_path: Path) -> None:
@@ -668,6 +697,12 @@ def test_what_a_golden_file_does_not_hold_is_told(world: World, tmp_path: Path) 
     assert (row["patch"], row["cause"]) == ("core", "patch-removed")
     world.type(row["remedy"]).expect(0)
     assert world.drift("--against", str(tmp_path / "golden.json")) == []
+
+
+def test_an_export_of_nothing_says_so(world: World, tmp_path: Path) -> None:
+    world.run("revert", "--all").expect(0)
+    assert "nothing is applied" in world.run("export", "--output", str(tmp_path / "golden.json")).expect(0).err
+    assert "it holds no patch" in world.run("drift", "--against", str(tmp_path / "golden.json")).expect(0).out
 
 
 def test_what_drifted_is_not_exported(world: World, tmp_path: Path) -> None:

@@ -766,6 +766,20 @@ def test_a_user_without_write_permission_gets_every_answer_that_needs_no_write(
     assert stamps(venv.root) == before
 
 
+def test_a_user_who_may_not_look_into_the_state_folder_is_told_so(
+    installers: Mapping[str, Installer], start: Start, venv: Venv, run: Patchkit, folder_of_sets: Path
+) -> None:
+    start(installers["uv-copy"])
+    run("apply").expect()
+    (venv.site_packages / STATE).chmod(0o700 if os.geteuid() == 0 else 0)
+    where = ("--site-packages", str(venv.site_packages), "--patches", str(folder_of_sets), "--json")
+    with opened(venv.site_packages), opened(folder_of_sets):
+        for command in ("status", "verify", "drift", "check", "apply"):
+            said = as_somebody_who_may_not_write(venv.root, command, *where).expect(4)
+            assert said.json()["error"]["code"] == "not-readable", command
+    (venv.site_packages / STATE).chmod(0o755)
+
+
 def test_a_user_without_write_permission_who_has_something_to_write_is_refused_before_any_write(
     start: Start, venv: Venv, tmp_path: Path, folder_of_sets: Path, installers: Mapping[str, Installer], run: Patchkit
 ) -> None:

@@ -218,7 +218,7 @@ def test_a_python_check_that_fails_takes_back_what_was_written(stage: Stage) -> 
     said = build(stage, "--python", sys.executable, code=7)
     assert tree(stage.site) == before
     assert "it does not hold" in said.err
-    assert "pending" in said.out and "1 failed" in said.out
+    assert "FAILED  fix/one" in said.out and "1 failed" in said.out
     assert counts(stage, "--python", sys.executable, "--no-checks") == {"declared": 1, "applicable": 1, "applied": 1}
 
 
