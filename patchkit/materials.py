@@ -79,7 +79,7 @@ def _require_library() -> None:
     except (ImportError, AttributeError) as error:
         raise MissingExtra(
             f"a bill of materials needs the library cyclonedx-python-lib: {error}",
-            hint="install it beside patchkit: `pip install 'site-patchkit[sbom]'`",
+            hint="`pip install 'site-patchkit[sbom]'`, or in a checkout of patchkit `pip install '.[sbom]'`",
         ) from error
 
 

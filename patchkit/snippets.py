@@ -52,18 +52,27 @@ def make_snippet(options: Options, kind: SnippetKind) -> Snippet:
         raise NoPatchSets(f"no patch of {', '.join(catalog.folders)} is declared", hint="`patchkit list` shows them")
     context = os.path.realpath(os.getcwd())
     python = options.python or _find_python(context)
-    sources = (ARCHIVE, *_find_sources(catalog, context))
+    archive = _find_archive(context)
+    sources = (archive, *_find_sources(catalog, context))
     match kind:
         case SnippetKind.CONTAINERFILE:
             lines = _write_step(catalog, context, sources, required, python)
         case SnippetKind.HEALTHCHECK:
-            lines = _write_health(python)
+            lines = _write_health(archive, python)
     return Snippet(kind, "".join(f"{line}\n" for line in lines), required, sources, python)
 
 
 def _find_python(context: str) -> str:
     """Where uv makes the environment of a project in /app, the usual place; else the first on PATH."""
     return "/app/.venv/bin/python" if os.path.isfile(os.path.join(context, "uv.lock")) else "python"
+
+
+def _find_archive(context: str) -> str:
+    """The archive, relative to the context: the one that is running, or where `make zipapp` puts it, or at the top."""
+    running = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    places = [os.path.relpath(running, context)] if os.path.isfile(running) else []
+    places += [place for place in (os.path.join("dist", ARCHIVE),) if os.path.isfile(os.path.join(context, place))]
+    return next((place for place in places if place.split(os.sep)[0] != os.pardir), ARCHIVE)
 
 
 def _find_sources(catalog: Catalog, context: str) -> Iterable[str]:
@@ -91,7 +100,11 @@ def _write_step(
     catalog: Catalog, context: str, sources: Sequence[str], required: Sequence[str], python: str
 ) -> Iterable[str]:
     yield "# Behind the step that installs the distributions; nothing of patchkit itself stays in the image."
-    mounts = [f"--mount=type=bind,source={source},target={PLACE}/{source}" for source in sources]
+    targets = [ARCHIVE, *sources[1:]]
+    mounts = [
+        f"--mount=type=bind,source={source},target={PLACE}/{target}"
+        for source, target in zip(sources, targets, strict=True)
+    ]
     yield from (f"{'RUN ' if not number else '    '}{mount} \\" for number, mount in enumerate(mounts))
     own = os.path.realpath(bundled_folder())
     folders = [os.path.realpath(folder) for folder in catalog.folders]
@@ -107,10 +120,10 @@ def _mounted(place: str, context: str) -> str:
     return os.path.join(PLACE, os.path.relpath(place, context))
 
 
-def _write_health(python: str) -> Iterable[str]:
+def _write_health(archive: str, python: str) -> Iterable[str]:
     words = [python, f"/opt/{ARCHIVE}", "status", "--exit-code", "--quiet"]
     yield "# The image keeps patchkit, to be asked at run time; it reads what was applied, and needs no patch folder."
-    yield f"COPY {ARCHIVE} /opt/{ARCHIVE}"
+    yield f"COPY {archive} /opt/{ARCHIVE}"
     yield "HEALTHCHECK --interval=5m --timeout=30s \\"
     yield f"    CMD {json.dumps(words)}"
     yield "# The same as the first line of an entry point that is a shell script:"

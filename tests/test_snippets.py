@@ -63,6 +63,14 @@ def test_the_step_mounts_the_archive_and_the_folder_and_requires_what_is_declare
     assert tree(project.folder) == before
 
 
+def test_an_archive_that_lies_where_make_puts_it_is_mounted_from_there(project: Project) -> None:
+    (project.folder / "dist").mkdir()
+    (project.folder / "dist/patchkit.pyz").touch()
+    first = project.snippet("containerfile").expect().out.splitlines()[1]
+    assert first == "RUN --mount=type=bind,source=dist/patchkit.pyz,target=/tmp/patchkit/patchkit.pyz \\"
+    assert "COPY dist/patchkit.pyz /opt/patchkit.pyz" in project.snippet("healthcheck").expect().out
+
+
 def test_several_folders_and_the_bundled_sets_are_all_named(project: Project) -> None:
     project.add("more/sets", "extra", patch("five", FIVE))
     words = project.words("--patches", "patches", "--patches", "more/sets", "--bundled")
