@@ -23,6 +23,7 @@ from patchkit.patchset import PatchId
 from patchkit.plan import make_plan
 from patchkit.report import PatchReport, Report
 from patchkit.scene import Scene, read_steadily, reread_state
+from patchkit.settlement import seal_ledger
 from patchkit.state import needs_sweep, object_path
 from patchkit.wanted import Wanted, matches
 
@@ -122,7 +123,7 @@ def propose(scene: Scene, wanted: Wanted, how: ApplyOptions) -> Proposal:
         problems += compile_all(decision)
     if problems:
         return Proposal(decision, None, checks, tuple(problems))
-    return Proposal(decision, make_plan(outcome_of(decision)), checks)
+    return Proposal(decision, make_plan(outcome_of(decision), partial(seal_ledger, decision)), checks)
 
 
 def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:

@@ -129,16 +129,22 @@ def _judge(check: PythonCheck, code: int, output: bytes) -> CheckOutcome:
     return CheckOutcome("python", check.name, CheckResult.FAILED, "\n".join([ending, *lines[-SHOWN_LINES:]]))
 
 
+def compiles_here(environment: Environment) -> bool:
+    """Whether the running interpreter says what compiles: it is the target, of its version, or the only one at hand."""
+    own = ".".join(map(str, sys.version_info[:2]))
+    return environment.executable is None or (environment.python or "").startswith(f"{own}.")
+
+
 def compile_sources(sources: Mapping[str, bytes], environment: Environment) -> dict[str, str]:
     """Those of ``sources`` (path to bytes) that do not compile for the target interpreter, with the reason.
 
     The running interpreter answers where it is the target, of the target's version, or the only one at hand. Nothing of
     the sources is run.
     """
-    own = ".".join(map(str, sys.version_info[:2]))
-    if environment.executable is None or (environment.python or "").startswith(f"{own}."):
+    if compiles_here(environment):
         answers = {path: _compile_here(source, path) for path, source in sources.items()}
     else:
+        assert environment.executable is not None  # nothing else would compile there
         answers = _compile_there(sources, environment.executable) if sources else {}
     return {path: words for path, words in answers.items() if words}
 

@@ -17,13 +17,14 @@ from patchkit.model import DiffText
 from patchkit.patchset import Check, PatchId, Provenance, PythonCheck, SymbolCheck
 
 FORMAT = 1
+SETTLED = "settled"
 
 T = TypeVar("T")
 
 
 def write_ledger(ledger: Ledger) -> bytes:
     """The bytes of ledger.json for ``ledger``."""
-    document = {
+    document: dict[str, Any] = {
         "format": FORMAT,
         "applied": [_from_applied(applied) for applied in ledger.applied],
         "files": [_from_file(file) for file in sorted(ledger.files, key=lambda file: file.path)],
@@ -31,6 +32,8 @@ def write_ledger(ledger: Ledger) -> bytes:
         "directories": sorted(ledger.directories),
         "kept": [{"path": kept.path, "sha256": kept.sha256} for kept in ledger.kept],
     }
+    if ledger.settled:
+        document[SETTLED] = list(ledger.settled)  # the last of the sorted keys, where the seal is looked for
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode("ascii")
 
 
@@ -55,6 +58,7 @@ def read_ledger(data: bytes, *, file: str) -> Ledger:
             records=_many(document, "records", _to_record),
             directories=tuple(_path(path) for path in document["directories"]),
             kept=_many(document, "kept", lambda row: Kept(_path(row["path"]), _sha(row["sha256"]))),
+            settled=_texts(document.get(SETTLED, [])),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedState(
