@@ -292,11 +292,11 @@ def _refuse_targets(
         for diff in layer.diffs
         if diff.kind in (EntryKind.CREATE, EntryKind.RENAME) and diff.new is not None
     }
+    bounds = {name: bounds_of(owner, created, facts) for name, owner in ownership.items()}
     problems: list[PatchkitError] = []
     for id, layer in parsed.layers.items():
-        owner = ownership[start.candidates[id].record.distribution]
-        bounds = bounds_of(owner, created, facts)
-        problems += check_targets(layer.diffs, bounds, file=parsed.files[id])
+        own = bounds[start.candidates[id].record.distribution]
+        problems += check_targets(layer.diffs, own, file=parsed.files[id])
     raise_all(problems)
 
 

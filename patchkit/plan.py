@@ -9,7 +9,7 @@ from patchkit.applied import Applied, Kept, Ledger, LedgerFile, LedgerRecord
 from patchkit.bases import Base, Facts
 from patchkit.fold import Tree
 from patchkit.installed import Content, Observed, Stamp, is_same, sha256
-from patchkit.ledger import write_ledger
+from patchkit.ledger import add_seal, write_ledger
 from patchkit.model import FileChange, Plan
 from patchkit.patchset import PatchId, PythonCheck
 from patchkit.record import append_rows, make_row, row_path
@@ -47,11 +47,11 @@ class Outcome:
     absent_folders: frozenset[str]
 
 
-Sealing = Callable[[Ledger], tuple[str, ...]]
-"""The seal of a ledger that is about to be written, from the value of it that has none (`patchkit.settlement`)."""
+Sealing = Callable[[Ledger, bytes], tuple[str, ...]]
+"""The seal of a ledger that is to be written, from its value and its bytes without one (`patchkit.settlement`)."""
 
 
-def make_plan(outcome: Outcome, seal: Sealing = lambda ledger: ()) -> Plan:
+def make_plan(outcome: Outcome, seal: Sealing = lambda ledger, unsealed: ()) -> Plan:
     """The plan for ``outcome``; empty where everything is as it should be: a seal alone is no reason to write."""
     files = _list_files(outcome)
     written = {path: content for path in outcome.facts if (content := outcome.tree.get(path)) is not None}
@@ -61,13 +61,14 @@ def make_plan(outcome: Outcome, seal: Sealing = lambda ledger: ()) -> Plan:
     folders = _folders_in_use(outcome.ledger.directories + made, files)
     kept = _keep(outcome)
     after = Ledger(outcome.applied, files, records, folders, kept)
+    unsealed = write_ledger(after)
     plan = Plan(
         changes=(*file_changes, *record_changes),
         objects=_objects(outcome, files),
         live=_live(after),
         live_before=_live(outcome.ledger),
         state_before=outcome.ledger_data,
-        state_after=None if after.empty else write_ledger(replace(after, settled=outcome.ledger.settled)),
+        state_after=None if after.empty else add_seal(unsealed, outcome.ledger.settled),
         make_directories=made,
         drop_directories=tuple(
             sorted(set(outcome.ledger.directories) - set(folders), key=lambda path: -path.count("/"))
@@ -75,7 +76,7 @@ def make_plan(outcome: Outcome, seal: Sealing = lambda ledger: ()) -> Plan:
     )
     if plan.empty or after.empty:
         return plan
-    return replace(plan, state_after=write_ledger(replace(after, settled=seal(after))))
+    return replace(plan, state_after=add_seal(unsealed, seal(after, unsealed)))
 
 
 def _is_touched(outcome: Outcome, path: str) -> bool:

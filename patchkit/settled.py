@@ -102,24 +102,26 @@ def find_seal(
     ``inputs`` and ``bundled`` say which patch folders are meant; ``elsewhere``: the environment imports from other
     folders than the site root too.
     """
-    ledger = _read_ledger(root)
+    ledger, moment = _read_ledger(root)
     seal = open_seal(ledger)
     if digest_inputs(root, seal, digest_catalog(seal, folders, bundled=bundled, cwd=cwd)) != seal.one("inputs"):
         raise Doubt("something that was decided from has changed")
     if elsewhere and seal.all("absent"):
         raise Doubt("a distribution that is asked for may be installed elsewhere")
     _check_files(root, seal)
-    if _read_ledger(root) != ledger:
+    if _read_ledger(root) != (ledger, moment):
         raise Doubt("the ledger changed meanwhile")
     return seal
 
 
-def _read_ledger(root: str) -> bytes:
-    """The bytes of ledger.json where no transaction is under way, was interrupted, or left anything behind."""
+def _read_ledger(root: str) -> tuple[bytes, tuple[int, int]]:
+    """The bytes of ledger.json and what tells it from any other, where no transaction left or has anything to do."""
     names = os.listdir(f"{root}/{_STATE}")
     if "journal.json" in names or any(name.endswith(".tmp") for name in names):
         raise Doubt("there is something to recover")
-    return read_regular(f"{root}/{_STATE}/ledger.json")[0]
+    path = f"{root}/{_STATE}/ledger.json"
+    status = os.stat(path)
+    return read_regular(path)[0], (status.st_ino, status.st_mtime_ns)
 
 
 def _check_files(root: str, seal: Seal) -> None:

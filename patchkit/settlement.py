@@ -17,7 +17,6 @@ from patchkit.errors import PatchkitError
 from patchkit.examination import find_changed
 from patchkit.inputs import Doubt
 from patchkit.installed import Environment
-from patchkit.ledger import write_ledger
 from patchkit.model import PatchState
 from patchkit.report import PatchReport
 from patchkit.settled import Answer, Seal, close_seal, describe_python, digest_inputs, is_plain, mode_word
@@ -26,15 +25,15 @@ from patchkit.state import State
 from patchkit.wanted import list_declared, want_apply
 
 
-def seal_ledger(decision: Decision, ledger: Ledger) -> tuple[str, ...]:
-    """The seal of ``ledger``, which is to be written because of ``decision``; empty where it must have none."""
+def seal_ledger(decision: Decision, ledger: Ledger, unsealed: bytes) -> tuple[str, ...]:
+    """The seal of ``ledger``, to be written because of ``decision``, ``unsealed`` so far; empty where it has none."""
     scene = decision.scene
     if not (scene.catalog.sets and scene.catalog.digest):
         return ()
     try:
         # Like a run that is told of this one folder only: it must not depend on what else is seen from here.
         alone = Environment(roots=(scene.root,))
-        later = replace(scene, environment=alone, listings=(list_root(scene.root),), state=State(ledger, None))
+        later = replace(scene, environment=alone, listings=(list_root(scene.root),), state=State(ledger, None, None))
         settled = foresee(later, want_apply(later.catalog, ledger))
         rows = () if settled is None else account_for(settled, {}, done=True)
         if settled is None or not _says_nothing_else(settled, rows):
@@ -44,7 +43,7 @@ def seal_ledger(decision: Decision, ledger: Ledger) -> tuple[str, ...]:
         lines.append(f"inputs {digest_inputs(scene.root, Seal(lines), scene.catalog.digest)}")
         if not all(map(is_plain, lines)) or _has_changed(settled):
             return ()
-        return close_seal(write_ledger(ledger), lines)
+        return close_seal(unsealed, lines)
     except (Doubt, PatchkitError, OSError):
         return ()
 

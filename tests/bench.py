@@ -203,7 +203,7 @@ def measure_flagship(folder: Path) -> Iterator[str]:
     ]
     yield "## Nothing to do: the flagship set"
     yield ""
-    yield f"`flashinfer-python` {RELEASE}, two patches, both applied. `status -v` stands for every run that takes the long way."
+    yield f"`flashinfer-python` {RELEASE}, two patches, both applied. `status -v` stands for runs that take the long way."
     yield ""
     yield from table(measure("flagship, nothing to do", runners, QUICK), click)
     again = Runner(click.name, click.words, folder)
@@ -254,7 +254,7 @@ def measure_many(folder: Path) -> Iterator[str]:
     lines, size = many.diff.read_bytes().count(b"\n"), sum(path.stat().st_size for path in many.site.rglob("*.py"))
     yield "## A thousand files"
     yield ""
-    yield f"{FILES} files ({size >> 20} MiB) and one diff of {lines:,} lines. git and patch sync nothing to the disk; patchkit does."
+    yield f"{FILES} files ({size >> 20} MiB) and one diff of {lines:,} lines. git and patch sync nothing; patchkit does."
     yield ""
     own, with_git, with_patch = folder / "own", folder / "git", folder / "patch"
     where = ("--patches", many.patches, "--site-packages", own)
@@ -314,8 +314,8 @@ def measure_growth(folder: Path) -> Iterator[str]:
     yield ""
     yield "The same on a tenth and on the whole; the ratio holds the start of the process, which does not grow."
     yield ""
-    sizes = {"files": (dict(files=100), dict(files=1000)), "hunks": (dict(hunks=4), dict(hunks=40))}
-    sizes["lines a file"] = (dict(files=100, lines=400), dict(files=100, lines=4000))
+    sizes = {"files": ({"files": 100}, {"files": 1000}), "hunks": ({"hunks": 4}, {"hunks": 40})}
+    sizes["lines a file"] = ({"files": 100, "lines": 400}, {"files": 100, "lines": 4000})
     for what, pair in sizes.items():
         runners: dict[str, list[Runner]] = {"the first": [], "nothing to do": []}
         for small, size in zip((True, False), pair, strict=True):
