@@ -7,19 +7,21 @@ skipped (the last line of its output says why), anything else failed.
 from __future__ import annotations
 
 import os
-import selectors
 import signal
-import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from patchkit.installed import Environment
 from patchkit.model import CheckOutcome, CheckResult
 from patchkit.patchset import PythonCheck
+
+if TYPE_CHECKING:
+    import subprocess  # most runs start no process, and do without it
 
 SKIPPED = 77
 SHOWN_LINES = 12
@@ -58,6 +60,8 @@ def run_python_check(
         return _skip(check, f"{', '.join(missing)} is not installed")
     if environment.executable is None:
         return _skip(check, "only a folder was named: --python PATH runs it")
+    import subprocess
+
     seen = {os.path.realpath(folder) for folder in environment.visible}
     words = [script] if os.path.realpath(root) in seen else ["-c", _RUN_WITH, root, script]
     with subprocess.Popen(
@@ -82,6 +86,8 @@ def _watch(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
 
     A child that it leaves behind may hold its output open: that is not waited for.
     """
+    import selectors
+
     assert process.stdout is not None
     deadline = time.monotonic() + seconds
     output = b""
@@ -178,6 +184,7 @@ def _begin_compiling(sources: Mapping[str, bytes], executable: str) -> _Compilin
     """One start of the interpreter ``executable`` for all ``sources``; it has read them when this returns."""
     import base64
     import json
+    import subprocess
 
     question = json.dumps({path: base64.b64encode(source).decode("ascii") for path, source in sources.items()})
     command = [executable, "-I", "-S", "-B", "-W", "ignore", "-c", _COMPILE]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -148,6 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(UnsupportedSystem(words, hint="set PYTHONUTF8=1, or a UTF-8 locale"), wish)
     except Exception as error:
         if wish.verbose:
+            import traceback
+
             traceback.print_exc()
         return _fail(Bug(f"{type(error).__name__}: {error}"), wish)
 

@@ -14,7 +14,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -142,13 +145,21 @@ class Patched:
     diff: Path
 
 
-def make_patched(folder: Path, *, files: int = FILES, hunks: int = HUNKS, lines: int = LINES) -> Patched:
+def make_patched(folder: Path, **sizes: int | str) -> Patched:
+    """`_make_patched` in a process of its own: a process that is started here counts what this one holds as its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        return pool.submit(partial(_make_patched, folder, **sizes)).result()
+
+
+def _make_patched(
+    folder: Path, *, files: int = FILES, hunks: int = HUNKS, lines: int = LINES, ending: str = "py"
+) -> Patched:
     """``hunks`` changed lines, spread evenly, in each of ``files`` files of ``lines`` lines."""
     before, after = folder / "a", folder / "b"
     step = lines // (hunks + 1)
     contents: dict[str, bytes | str] = {"many/__init__.py": ""}
     for number in range(files):
-        name = f"many/part_{number // 50}/file_{number}.py"
+        name = f"many/part_{number // 50}/file_{number}.{ending}"
         old = [f"value_{number}_{line} = {line}  # as it was shipped\n" for line in range(lines)]
         new = list(old)
         for hunk in range(hunks):
@@ -203,7 +214,7 @@ def measure_flagship(folder: Path) -> Iterator[str]:
     ]
     yield "## Nothing to do: the flagship set"
     yield ""
-    yield f"`flashinfer-python` {RELEASE}, two patches, both applied. `status -v` stands for runs that take the long way."
+    yield f"`flashinfer-python` {RELEASE}, two patches, both applied. `status -v` stands for the long way."
     yield ""
     yield from table(measure("flagship, nothing to do", runners, QUICK), click)
     again = Runner(click.name, click.words, folder)
@@ -251,10 +262,10 @@ def find_patch_package(folder: Path) -> Iterator[Runner]:
 
 def measure_many(folder: Path) -> Iterator[str]:
     many = make_patched(folder)
-    lines, size = many.diff.read_bytes().count(b"\n"), sum(path.stat().st_size for path in many.site.rglob("*.py"))
+    lines, size = many.diff.read_bytes().count(b"\n"), sum(path.stat().st_size for path in many.site.rglob("file_*"))
     yield "## A thousand files"
     yield ""
-    yield f"{FILES} files ({size >> 20} MiB) and one diff of {lines:,} lines. git and patch sync nothing; patchkit does."
+    yield f"{FILES} files ({size >> 20} MiB) and one diff of {lines:,} lines. Only patchkit syncs what it wrote."
     yield ""
     own, with_git, with_patch = folder / "own", folder / "git", folder / "patch"
     where = ("--patches", many.patches, "--site-packages", own)
@@ -265,6 +276,7 @@ def measure_many(folder: Path) -> Iterator[str]:
     if is_there("patch", "patch"):
         runners.append(Runner("patch", words, with_patch, renew(many.site, with_patch)))
     yield from table(measure("a thousand files, first apply", runners, SLOW), git)
+    yield from measure_text(folder / "text")
     check = Runner("git apply --check -R", ("git", "apply", "-p1", "--check", "-R", many.diff), with_git)
     runners = [
         Runner("patchkit apply, nothing to do", patchkit("apply", "--no-checks", *where), folder),
@@ -281,6 +293,19 @@ def measure_many(folder: Path) -> Iterator[str]:
     back = Runner("git apply -R", ("git", "apply", "-p1", "-R", many.diff), with_git, renew(git_done, with_git))
     revert = Runner("patchkit revert --all", patchkit("revert", "--all", *where), folder, renew(done, own))
     yield from table(measure("a thousand files, revert", [revert, back], SLOW), back)
+
+
+def measure_text(folder: Path) -> Iterator[str]:
+    """The same where nothing is to be compiled."""
+    folder.mkdir()
+    many = make_patched(folder, ending="txt")
+    own, with_git = folder / "own", folder / "git"
+    where = ("--patches", many.patches, "--site-packages", own)
+    apply = Runner("patchkit apply, no sources", patchkit("apply", *where), folder, renew(many.site, own))
+    git = Runner("git apply", ("git", "apply", "-p1", many.diff), with_git, renew(many.site, with_git))
+    yield "patchkit compiles every patched source, to refuse what breaks its syntax. The same as text files:"
+    yield ""
+    yield from table(measure("a thousand text files, first apply", [apply, git], SLOW), git)
 
 
 # ---- finding, growing -----------------------------------------------------------------------------------------
@@ -325,9 +350,8 @@ def measure_growth(folder: Path) -> Iterator[str]:
             site = place / "own"
             apply = patchkit("apply", "--no-checks", "--patches", patched.patches, "--site-packages", site)
             name = "a tenth" if small else "ten times"
-            runners["the first"].append(
-                Runner(f"apply, the first, {name} the {what}", apply, place, renew(patched.site, site))
-            )
+            first = f"apply, the first, {name} the {what}"
+            runners["the first"].append(Runner(first, apply, place, renew(patched.site, site)))
             runners["nothing to do"].append(Runner(f"apply, nothing to do, {name} the {what}", apply, place))
         for group in runners.values():
             yield from table(measure(f"growth by {what}", group, SLOW), group[0])
@@ -356,9 +380,9 @@ def describe_machine(folder: Path) -> Iterator[str]:
 def write_page(folder: Path) -> Iterator[str]:
     yield "# Speed"
     yield ""
-    yield "Made by `make bench`: whole processes, medians of paired runs, ratios of the wall clock taken round by round."
-    yield "Memory is the largest resident set of any run. [What a run with nothing to do reads](../explanation/no-op.md)"
-    yield "says what makes it short, and what the first apply spends its time on."
+    yield "Made by `make bench`: whole processes, medians of paired runs, ratios of the wall clock taken round by"
+    yield "round. Memory is the largest resident set. [What a no-op reads](../explanation/no-op.md) says what"
+    yield "makes a run short that has nothing to do, and what the first apply spends its time on."
     yield ""
     yield from describe_machine(folder)
     for number, part in enumerate((measure_flagship, measure_many, measure_finding, measure_growth)):
