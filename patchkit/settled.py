@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from patchkit import __version__
-from patchkit.inputs import DEFAULT_FOLDER, Doubt, Sum, digest_folders, place_folders, find_project, read_regular
+from patchkit.inputs import DEFAULT_FOLDER, Doubt, Sum, digest_folders, find_project, place_folders, read_regular
 
 SETTLED = "settled"
 _BEGIN = f'\n "{SETTLED}": [\n'.encode("ascii")
