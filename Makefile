@@ -1,4 +1,5 @@
-# `make test`, `make demo`, `make bench` and `make zipapp` need python3 (3.10 or newer) with venv, and nothing else; all they install lies in .venv/.
+# `make test`, `demo`, `bench` and `zipapp` need python3 (3.10 or newer) with venv, and nothing else; all they install
+# lies in .venv/.
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -10,7 +11,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
 .NOTPARALLEL:
-.PHONY: help test lint types tests demo zipapp clean environment-demo environment-dev
+.PHONY: help test lint types tests demo bench zipapp clean environment-demo environment-dev
 
 help:
 	@echo 'make test    the linter, the type checker and all tests  (PYTEST_ARGS="-k words" chooses)'

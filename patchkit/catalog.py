@@ -53,7 +53,7 @@ def find_folders(folders: Sequence[str], *, bundled: bool, cwd: str) -> tuple[st
 
 
 def _find_places(project: Project, source: str, folders: Sequence[str], *, bundled: bool, cwd: str) -> list[str]:
-    """The patch folders to read, each once however it is spelt; ``source`` is the pyproject.toml that ``project`` is."""
+    """The patch folders to read, each once however it is spelt; ``source`` is the path of ``project``."""
     return place_folders(
         folders,
         bundled=bundled_folder() if bundled else "",

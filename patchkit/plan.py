@@ -61,14 +61,14 @@ def make_plan(outcome: Outcome, seal: Sealing = lambda ledger, unsealed: ()) -> 
     folders = _folders_in_use(outcome.ledger.directories + made, files)
     kept = _keep(outcome)
     after = Ledger(outcome.applied, files, records, folders, kept)
-    unsealed = write_ledger(after)
+    is_same_ledger = replace(after, settled=outcome.ledger.settled) == outcome.ledger
     plan = Plan(
         changes=(*file_changes, *record_changes),
         objects=_objects(outcome, files),
         live=_live(after),
         live_before=_live(outcome.ledger),
         state_before=outcome.ledger_data,
-        state_after=None if after.empty else add_seal(unsealed, outcome.ledger.settled),
+        state_after=None if after.empty else outcome.ledger_data if is_same_ledger else write_ledger(after),
         make_directories=made,
         drop_directories=tuple(
             sorted(set(outcome.ledger.directories) - set(folders), key=lambda path: -path.count("/"))
@@ -76,6 +76,7 @@ def make_plan(outcome: Outcome, seal: Sealing = lambda ledger, unsealed: ()) -> 
     )
     if plan.empty or after.empty:
         return plan
+    unsealed = write_ledger(after)
     return replace(plan, state_after=add_seal(unsealed, seal(after, unsealed)))
 
 

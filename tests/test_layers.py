@@ -92,7 +92,7 @@ LAZY = ("unidiff", "importlib.metadata", "packaging.requirements", "packaging.ma
 
 # Who may end the process or speak to a person. `interpreter` prints, as the program that another interpreter runs.
 SPEAKS = ("sys.exit", "os._exit", "exit", "quit", "print", "click.echo", "click.secho", "sys.stdout", "sys.stderr")
-SPEAKERS: dict[str, tuple[str, ...]] = {"cli": SPEAKS, "console": SPEAKS, "interpreter": ("print",)}
+SPEAKERS: dict[str, tuple[str, ...]] = {"cli": SPEAKS, "__main__": SPEAKS, "console": SPEAKS, "interpreter": ("print",)}
 
 TREES = {path.stem: parse(path.read_text(encoding="utf-8")) for path in sorted((CHECKOUT / PACKAGE).rglob("*.py"))}
 KNOWN = frozenset(TREES)

@@ -347,7 +347,7 @@ def test_a_ledger_is_sealed_where_the_next_run_has_nothing_else_to_say(
 
 def test_every_line_of_a_seal_is_documented(stage: Stage) -> None:
     page = (CHECKOUT / "docs/reference/state.md").read_text("utf-8")
-    table = page.partition("### The seal")[2].partition("## `journal.json`")[0]
+    table = page.partition("## The seal")[2].partition("## `journal.json`")[0]
     documented = {row.split("`")[1].split(" ")[0] for row in table.splitlines() if row.startswith("| `")}
     assert {line.split(" ")[0] for line in seal_of(stage)} == documented
 
