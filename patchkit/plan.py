@@ -76,7 +76,7 @@ def make_plan(outcome: Outcome, seal: Sealing = lambda ledger, unsealed: ()) -> 
     )
     if plan.empty or after.empty:
         return plan
-    unsealed = write_ledger(after)
+    unsealed = write_ledger(after) if is_same_ledger or plan.state_after is None else plan.state_after
     return replace(plan, state_after=add_seal(unsealed, seal(after, unsealed)))
 
 
