@@ -17,6 +17,8 @@ DEFAULT_FOLDER = "patches"
 LARGEST_FILE = 64 << 20
 """Bytes; no reader takes more."""
 MOST_ENTRIES = 4096
+MOST_BYTES = 64 << 20
+DEEPEST = 64
 """Of all patch folders together. One digest of more than that is no short way to anything."""
 
 
@@ -66,12 +68,13 @@ class Sum:
 
     def __init__(self) -> None:
         self._hash = sha256()
-        self._entries = 0
+        self._entries = self._bytes = 0
 
     def add(self, kind: str, name: str, data: bytes = b"") -> None:
         self._entries += 1
-        if self._entries > MOST_ENTRIES:
-            raise Doubt(f"more than {MOST_ENTRIES} entries")
+        self._bytes += len(data)
+        if self._entries > MOST_ENTRIES or self._bytes > MOST_BYTES:
+            raise Doubt(f"more than {MOST_ENTRIES} entries, or than {MOST_BYTES >> 20} MiB")
         words = os.fsencode(name)
         self._hash.update(b"%s %d %d\n" % (kind.encode("ascii"), len(words), len(data)) + words)
         self._hash.update(data)
@@ -116,6 +119,8 @@ def _add_tree(whole: Sum, folder: str, below: str, names: Sequence[str]) -> None
     for name in names:
         path = os.path.join(folder, name)
         if _is_folder(path):
+            if below.count("/") >= DEEPEST:
+                raise Doubt(f"{path} lies too deep")
             whole.add("in", f"{below}{name}")
             _add_tree(whole, path, f"{below}{name}/", sorted(os.listdir(path)))
         else:
@@ -136,9 +141,9 @@ def read_regular(path: str) -> tuple[bytes, int]:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
             raise Doubt(f"{path} is no file that is read here")
-        chunks = []
-        while chunk := os.read(descriptor, max(status.st_size + 1, 4096)):
-            chunks.append(chunk)
-        return b"".join(chunks), stat.S_IMODE(status.st_mode)
+        data = os.read(descriptor, status.st_size + 1)
+        if len(data) != status.st_size:
+            raise Doubt(f"{path} is being written")
+        return data, stat.S_IMODE(status.st_mode)
     finally:
         os.close(descriptor)

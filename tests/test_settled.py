@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from patchkit.cli import find_command
+from patchkit.inputs import LARGEST_FILE, MOST_ENTRIES
 from patchkit.shortcut import find_answer
 from stages import MOD, SHIPPED, TOOL, Stage, edit, make_diff, make_stage, patch, sample_wheel
 from worlds import CHECKOUT, Finished, Venv, run
@@ -343,6 +344,29 @@ def test_a_ledger_is_sealed_where_the_next_run_has_nothing_else_to_say(
     assert bool(seal_of(stage)) is sealed is compare(stage, "apply")
     assert compare(stage, "verify", "--no-checks") is sealed
     assert compare(stage, "verify") is (sealed and "check" not in keys)  # checks that are declared are run
+
+
+def _make_deep(folder: Path) -> None:
+    (folder / "/".join("d" * 80)).mkdir(parents=True)
+
+
+def _make_many(folder: Path) -> None:
+    for number in range(MOST_ENTRIES):
+        (folder / f"{number}.txt").touch()
+
+
+def _make_large(folder: Path) -> None:
+    with (folder / "large.bin").open("wb") as file:
+        file.truncate(LARGEST_FILE + 1)
+
+
+@pytest.mark.parametrize("spread", [_make_deep, _make_many, _make_large])
+def test_what_is_out_of_proportion_is_not_digested(stage: Stage, spread: Callable[[Path], None]) -> None:
+    spread(stage.patches / "alpha")
+    assert answer(stage, "apply") is None
+    stage.run("revert", "alpha/low").expect()
+    stage.run("apply", "--no-checks").expect()
+    assert not seal_of(stage)
 
 
 def test_every_line_of_a_seal_is_documented(stage: Stage) -> None:
