@@ -1,4 +1,5 @@
-# `make test`, `make demo` and `make zipapp` need python3 (3.10 or newer) with venv, and nothing else; all they install lies in .venv/.
+# `make test`, `demo`, `bench` and `zipapp` need python3 (3.10 or newer) with venv, and nothing else; all they install
+# lies in .venv/.
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -10,12 +11,13 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
 .NOTPARALLEL:
-.PHONY: help test lint types tests demo zipapp clean environment-demo environment-dev
+.PHONY: help test lint types tests demo bench zipapp clean environment-demo environment-dev
 
 help:
 	@echo 'make test    the linter, the type checker and all tests  (PYTEST_ARGS="-k words" chooses)'
 	@echo 'make demo    check, apply, verify and revert a patch set on a real distribution'
 	@echo 'make zipapp  dist/patchkit.pyz: one file, run by any Python from 3.10 on'
+	@echo 'make bench   measure patchkit beside git, patch and others: docs/measurements/speed.md'
 	@echo 'make clean   remove what the others made'
 
 # The tests come last, so that their count is the last line.
@@ -43,6 +45,9 @@ demo: environment-demo
 zipapp: environment-demo
 	@$(VENV)/bin/python tools/build_zipapp.py dist/patchkit.pyz
 	@echo dist/patchkit.pyz
+
+bench: environment-demo
+	@$(VENV)/bin/python tests/bench.py
 
 clean:
 	rm -rf $(VENV) .demo dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

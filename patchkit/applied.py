@@ -89,13 +89,14 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What was applied to one site root."""
+    """What was applied to one site root. ``settled`` is its seal (`patchkit.settled`): empty where there is none."""
 
     applied: tuple[Applied, ...] = ()
     files: tuple[LedgerFile, ...] = ()
     records: tuple[LedgerRecord, ...] = ()
     directories: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
+    settled: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:

@@ -13,7 +13,7 @@ from patchkit.model import EntryKind, FileDiff
 class Bounds:
     """What is known of one distribution's files.
 
-    ``owned`` are the paths of its RECORD, ``created`` those that wanted patches create, ``folders`` its top-level
+    ``owned`` are the paths of its RECORD, ``created`` those that wanted patches create, ``inputs`` its top-level
     folders, ``existing`` the paths that are on disk, ``hidden`` those behind a symbolic link.
     """
 

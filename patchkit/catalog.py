@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from patchkit.errors import BadManifest, DuplicateSet, NoPatchSets, PatchkitError, raise_all
 from patchkit.folders import bundled_folder, is_file, is_folder, list_names, read_file
+from patchkit.inputs import DECLARATION, MANIFEST, Doubt, digest_folders, find_project, place_folders
 from patchkit.manifest import file_sets, read_manifest, read_patchkit_toml, read_pyproject
 from patchkit.patchset import Catalog, Declaration, PatchSet, Project, PythonCheck
-
-MANIFEST = "patchset.toml"
-DEFAULT_FOLDER = "patches"
 
 
 def read_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> Catalog:
@@ -29,8 +27,9 @@ def read_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> Catalog:
 
 def gather_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> tuple[Catalog, tuple[PatchkitError, ...]]:
     """The sound patch sets of the folders that `read_catalog` reads, and everything that is wrong with the others."""
-    project, source = _read_project(cwd)
-    places = _find_places(project, os.path.dirname(source), folders, bundled=bundled, cwd=cwd)
+    project, source, data = _read_project(cwd)
+    places = _find_places(project, source, folders, bundled=bundled, cwd=cwd)
+    digest = _digest(places, data)  # before anything in them is read: what is edited meanwhile is not taken for it
     problems: list[PatchkitError] = []
     sets: list[PatchSet] = []
     declarations = [project.declaration] if project.declaration != Declaration() else []
@@ -43,40 +42,42 @@ def gather_catalog(folders: Sequence[str], *, bundled: bool, cwd: str) -> tuple[
             problems.append(error)
     problems += _find_duplicates(sets)
     ordered = tuple(sorted(sets, key=lambda found: found.name))
-    return Catalog(tuple(places), ordered, tuple(declarations)), tuple(problems)
+    digest = "" if problems else digest
+    return Catalog(tuple(places), ordered, tuple(declarations), project, digest), tuple(problems)
 
 
 def find_folders(folders: Sequence[str], *, bundled: bool, cwd: str) -> tuple[str, ...]:
     """The patch folders that `read_catalog` reads for the same arguments, whether or not they are there."""
-    project, source = _read_project(cwd)
-    return tuple(_find_places(project, os.path.dirname(source), folders, bundled=bundled, cwd=cwd))
+    project, source, _ = _read_project(cwd)
+    return tuple(_find_places(project, source, folders, bundled=bundled, cwd=cwd))
 
 
-def _find_places(project: Project, home: str, folders: Sequence[str], *, bundled: bool, cwd: str) -> list[str]:
-    """The patch folders to read, each once however it is spelt; ``home`` is where the pyproject.toml lies."""
-    base = cwd
-    if not folders and not bundled:
-        folders, base = (project.patches, home) if project.patches else ((DEFAULT_FOLDER,), cwd)
-        if not project.patches and project != Project() and not os.path.isdir(os.path.join(cwd, DEFAULT_FOLDER)):
-            base = home  # in a folder of the project below the one that has the patches
-    places: dict[str, str] = {}
-    for folder in (*folders, *([bundled_folder()] if bundled else [])):
-        place = os.path.abspath(os.path.join(base, folder))
-        places.setdefault(os.path.realpath(place), place)
-    return list(places.values())
+def _find_places(project: Project, source: str, folders: Sequence[str], *, bundled: bool, cwd: str) -> list[str]:
+    """The patch folders to read, each once however it is spelt; ``source`` is the path of ``project``."""
+    return place_folders(
+        folders,
+        bundled=bundled_folder() if bundled else "",
+        cwd=cwd,
+        home=os.path.dirname(source),
+        named=project.patches,
+        declares=project != Project(),
+    )
 
 
-def _read_project(cwd: str) -> tuple[Project, str]:
-    """What the nearest pyproject.toml says, with its path; an empty `Project` where it says nothing."""
-    folder = os.path.abspath(cwd)
-    while True:
-        path = os.path.join(folder, "pyproject.toml")
-        if os.path.isfile(path):
-            return read_pyproject(read_file(path), file=path) or Project(), path
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return Project(), ""
-        folder = parent
+def _digest(places: Sequence[str], project: bytes | None) -> str:
+    try:
+        return digest_folders(places, project)
+    except (Doubt, OSError):
+        return ""  # whoever reads them says what is wrong with them, if anything is
+
+
+def _read_project(cwd: str) -> tuple[Project, str, bytes | None]:
+    """What the nearest pyproject.toml says, its path and its bytes; an empty `Project` where it says nothing."""
+    path = find_project(cwd)
+    if not path:
+        return Project(), "", None
+    data = read_file(path)
+    return read_pyproject(data, file=path) or Project(), path, data
 
 
 def _read_folder(folder: str, problems: list[PatchkitError]) -> tuple[list[PatchSet], Declaration]:
@@ -95,7 +96,7 @@ def _read_folder(folder: str, problems: list[PatchkitError]) -> tuple[list[Patch
     for entry in entries:
         path = os.path.join(folder, entry)
         try:
-            if entry == "patchkit.toml":
+            if entry == DECLARATION:
                 declaration = read_patchkit_toml(read_file(path), file=path)
             elif is_folder(path):
                 sets += [_read_set(path)] if _is_set(path) else []

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from patchkit.account import Outcomes, account_for, explain_absence
 from patchkit.applied import BaseOrigin
@@ -23,6 +22,7 @@ from patchkit.patchset import PatchId
 from patchkit.plan import make_plan
 from patchkit.report import PatchReport, Report
 from patchkit.scene import Scene, read_steadily, reread_state
+from patchkit.settlement import seal_ledger
 from patchkit.state import needs_sweep, object_path
 from patchkit.wanted import Wanted, matches
 
@@ -90,21 +90,21 @@ def find_obstacles(proposal: Proposal) -> tuple[PatchkitError, ...]:
     from patchkit.transaction import preflight
 
     plan = proposal.plan
-    return () if plan is None or plan.empty else tuple(preflight(Path(proposal.decision.scene.root), plan))
+    return () if plan is None or plan.empty else tuple(preflight(proposal.decision.scene.root, plan))
 
 
 def _may_sweep(scene: Scene, plan: Plan) -> bool:
     """Whether what a killed run left can be swept here; where it cannot, an empty plan is still a no-op."""
     from patchkit.transaction import preflight
 
-    return not (plan.empty and preflight(Path(scene.root), plan))
+    return not (plan.empty and preflight(scene.root, plan))
 
 
 def _recover_first(scene: Scene, how: ApplyOptions) -> Scene:
     from patchkit.transaction import locked
     from patchkit.transaction import recover as recover_transaction
 
-    with locked(Path(scene.root), timeout=how.lock_timeout) as lock:
+    with locked(scene.root, timeout=how.lock_timeout) as lock:
         found = recover_transaction(lock)
     notice = Notice("recovered", f"an interrupted transaction was found and {found.value}")
     return replace(reread_state(scene), notices=(*scene.notices, notice))
@@ -122,7 +122,7 @@ def propose(scene: Scene, wanted: Wanted, how: ApplyOptions) -> Proposal:
         problems += compile_all(decision)
     if problems:
         return Proposal(decision, None, checks, tuple(problems))
-    return Proposal(decision, make_plan(outcome_of(decision)), checks)
+    return Proposal(decision, make_plan(outcome_of(decision), partial(seal_ledger, decision)), checks)
 
 
 def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:
@@ -208,7 +208,7 @@ def _execute(
     from patchkit.transaction import Stale, execute, locked
     from patchkit.transaction import recover as recover_transaction
 
-    with locked(Path(scene.root), timeout=how.lock_timeout) as lock:
+    with locked(scene.root, timeout=how.lock_timeout) as lock:
         recover_transaction(lock)
         while proposal.plan is not None and not proposal.plan.empty:
             ran: dict[PatchId, tuple[CheckOutcome, ...]] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -140,8 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except (KeyboardInterrupt, EOFError, click.Abort) as error:
-        disregard()
-        return _fail(Aborted(f"interrupted by {str(error) or 'Ctrl-C'}: nothing was changed"), wish)
+        return abort(arguments, error)
     except click.ClickException as error:
         return _fail(UsageError(error.format_message(), hint=_help_for(error, wish.command)), wish)
     except UnicodeEncodeError as error:
@@ -149,6 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(UnsupportedSystem(words, hint="set PYTHONUTF8=1, or a UTF-8 locale"), wish)
     except Exception as error:
         if wish.verbose:
+            import traceback
+
             traceback.print_exc()
         return _fail(Bug(f"{type(error).__name__}: {error}"), wish)
 
@@ -168,7 +168,14 @@ def _fail(error: PatchkitError, wish: _Wish) -> int:
     return int(error.exit_code)
 
 
+def abort(argv: Sequence[str], error: BaseException) -> int:
+    """Say that ``error``, as Ctrl-C, ended the run before anything was changed, and return the exit code."""
+    disregard()
+    words = f"interrupted by {str(error) or 'Ctrl-C'}: nothing was changed"
+    return _fail(Aborted(words), _read_wish(list(argv), os.environ))
+
+
 def run() -> NoReturn:
-    """The console script."""
+    """All of the command line, as a process of its own (`patchkit.__main__` may have a shorter way)."""
     heed()
     sys.exit(main())

@@ -67,6 +67,24 @@ def decide(
     scene: Scene, wanted: Wanted, *, policy: ForeignPolicy = ForeignPolicy.REFUSE, wheels: Sequence[str] = ()
 ) -> Decision:
     """Read and decide. Raises what keeps any verdict from being given: broken diffs, doubtful distributions."""
+    start = _begin(scene, wanted)
+    return _settle(start) or _fold(start, policy, wheels)
+
+
+def foresee(scene: Scene, wanted: Wanted) -> Decision | None:
+    """The decision where ``scene`` tells of a ledger that is yet to be written, and its files too; None if unsettled.
+
+    No file that a patch touches is looked at: what the ledger says of them is taken to be true.
+    """
+    start = _begin(scene, wanted)
+    if not start.candidates or _is_unsettled(start):
+        return None
+    verdicts = {id: Verdict(id, PatchState.APPLIED, fits=True) for id in start.candidates}
+    return replace(start, verdicts=verdicts, settled=True)
+
+
+def _begin(scene: Scene, wanted: Wanted) -> Decision:
+    """What can be said before any file is looked at that a patch touches."""
     considered = _narrow(wanted)
     owners = _find_owners(scene, considered)
     versions = {name: scene.version_of(name) for name in constraints_of(scene.catalog, considered)}
@@ -75,8 +93,7 @@ def decide(
     wanted, candidates = _forget_renamed(scene, wanted, candidates)
     choices = {id: choice for id, choice in choices.items() if id in wanted.reasons}
     order = _order(scene.ledger, candidates, wanted)
-    start = Decision(scene, wanted, choices, candidates, order, owners)
-    return _settle(start) or _fold(start, policy, wheels)
+    return Decision(scene, wanted, choices, candidates, order, owners)
 
 
 def _narrow(wanted: Wanted) -> Wanted:
@@ -143,8 +160,7 @@ def _order(ledger: Ledger, candidates: Mapping[PatchId, Candidate], wanted: Want
 def _settle(start: Decision) -> Decision | None:
     """The decision when there is nothing to do, else None. Reads the files that the ledger names, parses no diff."""
     ledger = start.scene.ledger
-    doubtful = any(choice.state is PatchState.NO_VARIANT for choice in start.choices.values())
-    if doubtful or start.wanted.dropped or not _says_the_same(ledger, start):
+    if _is_unsettled(start):
         return None
     names = {candidate.record.distribution for candidate in start.candidates.values()}
     for record in ledger.records:
@@ -159,6 +175,12 @@ def _settle(start: Decision) -> Decision | None:
         return None
     verdicts = {id: Verdict(id, PatchState.APPLIED, fits=True) for id in start.candidates}
     return replace(start, verdicts=verdicts, settled=True, facts=facts)
+
+
+def _is_unsettled(start: Decision) -> bool:
+    """Whether the ledger alone tells that there is something to do, or to look into."""
+    doubtful = any(choice.state is PatchState.NO_VARIANT for choice in start.choices.values())
+    return doubtful or bool(start.wanted.dropped) or not _says_the_same(start.scene.ledger, start)
 
 
 def _says_the_same(ledger: Ledger, start: Decision) -> bool:
@@ -270,11 +292,11 @@ def _refuse_targets(
         for diff in layer.diffs
         if diff.kind in (EntryKind.CREATE, EntryKind.RENAME) and diff.new is not None
     }
+    bounds = {name: bounds_of(owner, created, facts) for name, owner in ownership.items()}
     problems: list[PatchkitError] = []
     for id, layer in parsed.layers.items():
-        owner = ownership[start.candidates[id].record.distribution]
-        bounds = bounds_of(owner, created, facts)
-        problems += check_targets(layer.diffs, bounds, file=parsed.files[id])
+        own = bounds[start.candidates[id].record.distribution]
+        problems += check_targets(layer.diffs, own, file=parsed.files[id])
     raise_all(problems)
 
 

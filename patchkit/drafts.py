@@ -7,11 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from patchkit.catalog import MANIFEST, find_folders, read_catalog, read_set_file
+from patchkit.catalog import find_folders, read_catalog, read_set_file
 from patchkit.change import DEFAULTS, Proposal, propose
 from patchkit.decision import decide
 from patchkit.errors import NoPatchSets, PatchkitError, UsageError, VariantExists
 from patchkit.folders import bundled_folder, is_file, is_folder
+from patchkit.inputs import MANIFEST
 from patchkit.installed import Content
 from patchkit.manifesttext import new_manifest, with_patch, with_variant
 from patchkit.model import Notice

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -73,6 +72,7 @@ def _describe_own() -> Environment:
 
 def ask_interpreter(python: str) -> Environment:
     """What the interpreter at the path (or command name) ``python`` says of its environment."""
+    import subprocess
     from importlib import resources
     from shutil import which
 

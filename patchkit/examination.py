@@ -100,11 +100,12 @@ def list_waiting(record: Applied) -> tuple[CheckOutcome, ...]:
     )
 
 
-def compile_all(decision: Decision) -> list[PatchkitError]:
-    """Patched sources that do not compile for the target interpreter, and did as they were shipped."""
-    assert decision.stacked is not None
-    result, base = decision.stacked.result, decision.stacked.base
-    changed = {
+def find_changed(decision: Decision) -> dict[str, bytes]:
+    """The Python sources that a decision changes, as they will be."""
+    if decision.stacked is None:
+        return {}
+    result = decision.stacked.result
+    return {
         path: after.data
         for path in result.members
         if path.endswith(".py")
@@ -112,8 +113,14 @@ def compile_all(decision: Decision) -> list[PatchkitError]:
         and (before := decision.facts[path].content) != after
         and (before is None or before.data != after.data)
     }
+
+
+def compile_all(decision: Decision) -> list[PatchkitError]:
+    """Patched sources that do not compile for the target interpreter, and did as they were shipped."""
+    assert decision.stacked is not None
+    result, base = decision.stacked.result, decision.stacked.base
     environment = decision.scene.environment
-    broken = compile_sources(changed, environment)
+    broken = compile_sources(find_changed(decision), environment)
     shipped = {path: content.data for path in broken if (content := base.get(path)) is not None}
     broken_before = compile_sources(shipped, environment)
     return [

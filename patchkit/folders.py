@@ -11,15 +11,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from patchkit.errors import BadManifest, DiffTooLarge
+from patchkit.inputs import LARGEST_FILE
 
 if TYPE_CHECKING:
     if sys.version_info >= (3, 11):
         from importlib.resources.abc import Traversable
     else:
         from importlib.abc import Traversable
-
-LARGEST_FILE = 64 << 20
-"""Bytes; no reader takes more."""
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 

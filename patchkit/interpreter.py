@@ -2,20 +2,18 @@
 
 This file runs twice: imported by patchkit for the interpreter it runs in, and as a program of its own in any other
 (``python -c SOURCE``), which prints the answer as JSON. So it uses the standard library only, and nothing newer than
-Python 3.8.
+Python 3.8 but in annotations, which are not evaluated.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import site
 import sys
 import sysconfig
-from typing import Dict, List, Union
 
 
-def describe(markers: bool = True) -> Dict[str, Union[str, List[str], Dict[str, str]]]:
+def describe(markers: bool = True) -> dict[str, str | list[str] | dict[str, str]]:
     """The version, the site roots (those of the environment, and those it only sees), and PEP 508's values."""
     virtual = sys.prefix != sys.base_prefix
     candidates = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
@@ -37,16 +35,16 @@ def _lies_below(path: str, prefix: str) -> bool:
     return os.path.realpath(path).startswith(os.path.realpath(prefix) + os.sep)
 
 
-def _existing(paths: List[str]) -> List[str]:
+def _existing(paths: list[str]) -> list[str]:
     """The folders among ``paths``, each once, by their real path (lib64 is often a link to lib)."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for path in paths:
         if os.path.isdir(path):
             found.setdefault(os.path.realpath(path), os.path.abspath(path))
     return list(found.values())
 
 
-def _marker_values() -> Dict[str, str]:
+def _marker_values() -> dict[str, str]:
     """The environment of PEP 508's markers."""
     import platform
 
@@ -69,4 +67,6 @@ def _marker_values() -> Dict[str, str]:
 
 
 if __name__ == "__main__":
+    import json
+
     print(json.dumps(describe()))

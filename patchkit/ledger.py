@@ -7,7 +7,7 @@ give the same file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from patchkit.applied import Applied, BaseOrigin, Kept, Ledger, LedgerFile, LedgerRecord, Reason
@@ -17,13 +17,14 @@ from patchkit.model import DiffText
 from patchkit.patchset import Check, PatchId, Provenance, PythonCheck, SymbolCheck
 
 FORMAT = 1
+SETTLED = "settled"
 
 T = TypeVar("T")
 
 
 def write_ledger(ledger: Ledger) -> bytes:
-    """The bytes of ledger.json for ``ledger``."""
-    document = {
+    """The bytes of ledger.json for ``ledger``: a line for each row."""
+    document: dict[str, Any] = {
         "format": FORMAT,
         "applied": [_from_applied(applied) for applied in ledger.applied],
         "files": [_from_file(file) for file in sorted(ledger.files, key=lambda file: file.path)],
@@ -31,7 +32,24 @@ def write_ledger(ledger: Ledger) -> bytes:
         "directories": sorted(ledger.directories),
         "kept": [{"path": kept.path, "sha256": kept.sha256} for kept in ledger.kept],
     }
-    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode("ascii")
+    parts = [f' "{key}": {_write_value(value)}' for key, value in sorted(document.items())]
+    return add_seal(("{\n" + ",\n".join(parts) + "\n}\n").encode("ascii"), ledger.settled)
+
+
+def _write_value(value: Any) -> str:
+    """JSON; of a list, each element on a line. The json module's own indentation takes ten times as long."""
+    if not isinstance(value, list):
+        return json.dumps(value)
+    rows = ",\n".join(f"  {json.dumps(row, sort_keys=True)}" for row in value)
+    return f"[\n{rows}\n ]" if rows else "[]"
+
+
+def add_seal(unsealed: bytes, lines: Sequence[str]) -> bytes:
+    """The bytes of a ledger with a seal (`patchkit.settled`): the last key, as that is where it is looked for."""
+    if not lines:
+        return unsealed
+    seal = f',\n "{SETTLED}": {_write_value([*lines])}\n}}\n'
+    return unsealed.removesuffix(b"\n}\n") + seal.encode("ascii")
 
 
 def read_ledger(data: bytes, *, file: str) -> Ledger:
@@ -55,6 +73,7 @@ def read_ledger(data: bytes, *, file: str) -> Ledger:
             records=_many(document, "records", _to_record),
             directories=tuple(_path(path) for path in document["directories"]),
             kept=_many(document, "kept", lambda row: Kept(_path(row["path"]), _sha(row["sha256"]))),
+            settled=_texts(document.get(SETTLED, [])),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedState(

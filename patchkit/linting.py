@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from patchkit.candidates import parse, text_of
-from patchkit.catalog import MANIFEST, files_of, gather_catalog, read_set_file
+from patchkit.catalog import files_of, gather_catalog, read_set_file
 from patchkit.errors import DiffError, ExitCode, NoPatchSets, PatchkitError
 from patchkit.folders import is_file, is_folder, list_names
+from patchkit.inputs import MANIFEST
 from patchkit.lints import Finding, Lint, lint_diff, lint_files, lint_manifest
 from patchkit.patchset import Catalog, Patch, PatchId, PatchSet, Variant
 from patchkit.scene import Options, current_folder

@@ -139,12 +139,25 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True)
+class Project:
+    """What ``[tool.patchkit]`` of a pyproject.toml says; ``patches`` are folders, relative to that file."""
+
+    patches: tuple[str, ...] = ()
+    declaration: Declaration = Declaration()
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
-    """The patch sets at hand, by name, and what the project declares. ``folders`` are where they were looked for."""
+    """The patch sets at hand, by name, and what the project declares. ``inputs`` are where they were looked for.
+
+    ``digest`` is one sha256 of all that was there to be read ("" where that is too much, or not plain enough).
+    """
 
     folders: tuple[str, ...] = ()
     sets: tuple[PatchSet, ...] = ()
     declarations: tuple[Declaration, ...] = ()
+    project: Project = Project()
+    digest: str = ""
 
     @property
     def patches(self) -> dict[PatchId, Patch]:
@@ -152,11 +165,3 @@ class Catalog:
 
     def set(self, name: str) -> PatchSet | None:
         return next((patch_set for patch_set in self.sets if patch_set.name == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """What ``[tool.patchkit]`` of a pyproject.toml says; ``patches`` are folders, relative to that file."""
-
-    patches: tuple[str, ...] = ()
-    declaration: Declaration = Declaration()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from patchkit.applied import Applied, Kept, Ledger, LedgerFile, LedgerRecord
 from patchkit.bases import Base, Facts
 from patchkit.fold import Tree
 from patchkit.installed import Content, Observed, Stamp, is_same, sha256
-from patchkit.ledger import write_ledger
+from patchkit.ledger import add_seal, write_ledger
 from patchkit.model import FileChange, Plan
 from patchkit.patchset import PatchId, PythonCheck
 from patchkit.record import append_rows, make_row, row_path
@@ -47,8 +47,12 @@ class Outcome:
     absent_folders: frozenset[str]
 
 
-def make_plan(outcome: Outcome) -> Plan:
-    """The plan for ``outcome``; empty where everything is as it should be."""
+Sealing = Callable[[Ledger, bytes], tuple[str, ...]]
+"""The seal of a ledger that is to be written, from its value and its bytes without one (`patchkit.settlement`)."""
+
+
+def make_plan(outcome: Outcome, seal: Sealing = lambda ledger, unsealed: ()) -> Plan:
+    """The plan for ``outcome``; empty where everything is as it should be: a seal alone is no reason to write."""
     files = _list_files(outcome)
     written = {path: content for path in outcome.facts if (content := outcome.tree.get(path)) is not None}
     records, record_changes = _plan_records(outcome, files, written)
@@ -57,18 +61,23 @@ def make_plan(outcome: Outcome) -> Plan:
     folders = _folders_in_use(outcome.ledger.directories + made, files)
     kept = _keep(outcome)
     after = Ledger(outcome.applied, files, records, folders, kept)
-    return Plan(
+    is_same_ledger = replace(after, settled=outcome.ledger.settled) == outcome.ledger
+    plan = Plan(
         changes=(*file_changes, *record_changes),
         objects=_objects(outcome, files),
         live=_live(after),
         live_before=_live(outcome.ledger),
         state_before=outcome.ledger_data,
-        state_after=None if after.empty else write_ledger(after),
+        state_after=None if after.empty else outcome.ledger_data if is_same_ledger else write_ledger(after),
         make_directories=made,
         drop_directories=tuple(
             sorted(set(outcome.ledger.directories) - set(folders), key=lambda path: -path.count("/"))
         ),
     )
+    if plan.empty or after.empty:
+        return plan
+    unsealed = write_ledger(after) if is_same_ledger or plan.state_after is None else plan.state_after
+    return replace(plan, state_after=add_seal(unsealed, seal(after, unsealed)))
 
 
 def _is_touched(outcome: Outcome, path: str) -> bool:
@@ -170,7 +179,7 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _folders_in_use(folders: tuple[str, ...], files: tuple[LedgerFile, ...]) -> tuple[str, ...]:
-    """Those of ``folders`` that hold a file which a patch created: they go when it goes."""
+    """Those of ``inputs`` that hold a file which a patch created: they go when it goes."""
     created = [file for file in files if file.base is None and file.written is not None]
     used = {parent for file in created for parent in _parents(file.path)}
     return tuple(sorted(set(folders) & used))

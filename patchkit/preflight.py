@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from patchkit.disk import Disk
 from patchkit.errors import NotWritable, PatchkitError
@@ -13,13 +12,13 @@ from patchkit.store import Lock
 from patchkit.targets import find_escape
 
 
-def preflight(root: Path, plan: Plan) -> list[PatchkitError]:
+def preflight(root: str | os.PathLike[str], plan: Plan) -> list[PatchkitError]:
     """Everything that would keep ``plan`` from being carried out below ``root``, as far as looking can tell.
 
     `NotWritable` for a path that leads out of the site root, for each directory that cannot be written, and for each
     file whose owner and group could not be given to its replacement. Takes no lock.
     """
-    sight = Lock(str(root), Disk())
+    sight = Lock(os.fspath(root), Disk())
     if problem := find_escape(sight, plan.paths):
         return [NotWritable(problem)]
     folders = sorted(_find_written(sight, plan))

@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from patchkit.catalog import MANIFEST, read_set_file
+from patchkit.catalog import read_set_file
 from patchkit.errors import BadManifest
+from patchkit.inputs import MANIFEST
 from patchkit.manifesttext import with_range, with_variant
 from patchkit.patchset import Catalog, Patch, PatchId, PatchSet, Variant
 from patchkit.versions import common_version, specifier_trouble

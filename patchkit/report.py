@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from patchkit.drift import Cause, Drift, DriftedFile
 from patchkit.errors import ExitCode, PatchkitError, Several
 from patchkit.installed import FileState
 from patchkit.model import Action, CheckOutcome, CheckResult, HunkOutcome, Notice, PatchState
 from patchkit.patchset import Catalog, Patch, PatchId, PythonCheck
+
+if TYPE_CHECKING:
+    from patchkit.drift import Drift, DriftedFile  # a report of anything else does without these classes
 
 SCHEMA = 1
 
@@ -159,6 +161,8 @@ def _from_file(file: FileReport) -> Mapping[str, object]:
 
 def _from_drift(drift: Drift) -> Iterator[Mapping[str, object]]:
     """One row a file where files show the cause, else one row in which ``path`` is null."""
+    from patchkit.drift import Cause
+
     if drift.cause not in (Cause.REINSTALLED, Cause.EDITED) or not drift.files:
         yield _to_row(drift, None)
     for file in drift.files if drift.cause in (Cause.REINSTALLED, Cause.EDITED) else ():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from patchkit.account import account_for
 from patchkit.catalog import read_set_file
@@ -237,7 +236,7 @@ def recover(options: Options, *, lock_timeout: float = 10.0) -> Report:
     error: PatchkitError | None = None
     if scene.state.interrupted or needs_sweep(scene.root):
         try:
-            with locked(Path(scene.root), timeout=lock_timeout) as lock:
+            with locked(scene.root, timeout=lock_timeout) as lock:
                 disregard()  # stopping half way would only mean to begin again
                 found = recover_transaction(lock)
         except PatchkitError as caught:

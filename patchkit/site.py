@@ -41,7 +41,7 @@ def normalise(name: str) -> str:
 
 @dataclass(frozen=True)
 class Listing:
-    """The entries of one site root; ``folders`` maps a normalised name to its dist-info folders, ``eggs`` to others."""
+    """The entries of one site root; ``inputs`` maps a normalised name to its dist-info folders, ``eggs`` to others."""
 
     root: str
     entries: tuple[str, ...]

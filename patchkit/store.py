@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from patchkit.disk import Disk, Owner
 from patchkit.errors import DamagedState, Locked
@@ -47,7 +46,7 @@ class Lock:
 
 
 @contextmanager
-def locked(root: Path, *, timeout: float, disk: Disk = _REAL) -> Iterator[Lock]:
+def locked(root: str | os.PathLike[str], *, timeout: float, disk: Disk = _REAL) -> Iterator[Lock]:
     """Hold the lock of the site root ``root``; wait up to ``timeout`` seconds for it.
 
     The lock is flock(2)'s, so one that was killed does not block. What it left before its journal was complete is
@@ -55,7 +54,7 @@ def locked(root: Path, *, timeout: float, disk: Disk = _REAL) -> Iterator[Lock]:
     Raises `Locked` after the timeout, `NotWritable` where the state folder may not be made or written, `RolledBack`
     where that fails (a full disk), `DamagedState` where something else lies in its place.
     """
-    lock = Lock(str(root), disk)
+    lock = Lock(os.fspath(root), disk)
     descriptor = _acquire(lock, timeout)
     try:
         with _unwritable():

@@ -26,15 +26,15 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("decide", "fits treemerge rebased"),
     ("decide", "manifesttext noise mail difference upstream rewritten lints authored"),
     ("decide", "audit_json"),
-    ("world", "interruption folders catalog interpreter environment site state wheel checks child"),
+    ("world", "interruption inputs settled folders catalog interpreter environment site state wheel checks child"),
     ("world", "codebase"),
     ("world", "disk faults store targets preflight undo transaction outputs"),
     ("world", "workfolder"),
     ("world", "indexes remote ranges pristine releases"),
     (
         "use",
-        "scene survey candidates trials bystanders decision account outcome verification examination change service"
-        " tryout coverage redraft rebase"
+        "scene survey candidates trials bystanders decision account outcome verification examination settlement"
+        " change service tryout coverage redraft rebase"
         " origins edits drafts authoring capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
@@ -44,7 +44,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
     ("people", "authoring_text release_text authoring_commands release_commands"),
     ("people", "audit_text audit_commands"),
-    ("people", "patch_commands drift_commands image_commands cli __main__"),
+    ("people", "patch_commands drift_commands image_commands cli shortcut __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
 ORDER = [*dict.fromkeys(layer for layer, _ in LAYERS)]
@@ -92,7 +92,7 @@ LAZY = ("unidiff", "importlib.metadata", "packaging.requirements", "packaging.ma
 
 # Who may end the process or speak to a person. `interpreter` prints, as the program that another interpreter runs.
 SPEAKS = ("sys.exit", "os._exit", "exit", "quit", "print", "click.echo", "click.secho", "sys.stdout", "sys.stderr")
-SPEAKERS: dict[str, tuple[str, ...]] = {"cli": SPEAKS, "console": SPEAKS, "interpreter": ("print",)}
+SPEAKERS: dict[str, tuple[str, ...]] = {"cli": SPEAKS, "__main__": SPEAKS, "console": SPEAKS, "interpreter": ("print",)}
 
 TREES = {path.stem: parse(path.read_text(encoding="utf-8")) for path in sorted((CHECKOUT / PACKAGE).rglob("*.py"))}
 KNOWN = frozenset(TREES)
