@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from patchkit.applied import Applied, BaseOrigin
-from patchkit.bases import Base, Facts, is_as_written
+from patchkit.bases import Base, Facts, holds_ours
 from patchkit.choices import Candidate
 from patchkit.errors import Conflict, ForeignFile, PatchkitError
 from patchkit.fold import FileOutcome, Fold, Layer, Misfit, Tree, compare_upstream, fold, is_upstream, reverse
@@ -28,10 +28,10 @@ class Verdict:
 
 
 def is_in_place(applied: Applied, facts: Mapping[str, Facts]) -> bool:
-    """Whether every file of ``applied`` holds what was written last, with this patch in it."""
+    """Whether every file of ``applied`` holds what was written last, with this patch in it, and is not shipped so."""
     for path in applied.paths:
         fact = facts.get(path)
-        if fact is None or fact.entry is None or applied.id not in fact.entry.patches or not is_as_written(fact):
+        if fact is None or fact.entry is None or applied.id not in fact.entry.patches or not holds_ours(fact):
             return False
     return True
 
@@ -209,7 +209,7 @@ def _count_upstream(layer: Layer, merged: Sequence[FileOutcome]) -> str:
     there = sum(hunk.result is HunkResult.UPSTREAM for hunk in hunks)
     if there:
         return f"{there} of {len(hunks)} hunks are upstream"
-    gone = [file.path for file in merged if file.misfit is Misfit.GONE]
+    gone = [diff.old for diff, file in zip(layer.diffs, merged, strict=True) if file.misfit is Misfit.GONE]
     if gone:
         return f"{gone[0]} is gone, perhaps upstream"
     deleting = {(diff.path, hunk.number) for diff in layer.diffs for hunk in diff.hunks if not hunk.added}

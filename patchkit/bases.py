@@ -23,7 +23,8 @@ class Facts:
 
     ``distribution`` and ``version`` are of the one that owns it; ``stale``: it had another version when ``entry`` was
     written. ``saved`` are the bytes that the object store has for the ledger's base, ``supplied`` those of a wheel
-    that the user named; None where there are none.
+    that the user named; None where there are none. ``asked``: RECORD was read, so that a ``row`` of None says something.
+    ``ceded``: its distribution lists it no more, and another lists it and ships what is there.
     """
 
     path: str
@@ -35,6 +36,8 @@ class Facts:
     saved: bytes | None = None
     supplied: bytes | None = None
     stale: bool = False
+    asked: bool = False
+    ceded: bool = False
 
     @property
     def content(self) -> Content | None:
@@ -63,11 +66,11 @@ def classify(facts: Facts) -> FileState:
     content, entry = facts.content, facts.entry
     if facts.observed.obstacle:
         return FileState.FOREIGN
+    if facts.ceded:
+        return FileState.PRISTINE
     written_here = entry is not None and _is_written(content, entry)
     if is_pristine(facts, content):
-        unproved = facts.row is not None and facts.row.digest is None and facts.stale
-        ours = written_here and (unproved or _only_mode_differs(entry))
-        return FileState.PATCHED if ours else FileState.PRISTINE
+        return FileState.PATCHED if written_here and _only_mode_differs(entry) else FileState.PRISTINE
     if written_here or (
         entry is not None and entry.written and content and sha256(content.data) == entry.written.sha256
     ):
@@ -109,6 +112,27 @@ def is_pristine(facts: Facts, content: Content | None) -> bool:
 def is_as_written(facts: Facts) -> bool:
     """Whether the bytes and the executable bit on disk are those that the ledger says were written."""
     return facts.entry is not None and not facts.observed.obstacle and _is_written(facts.content, facts.entry)
+
+
+def holds_ours(facts: Facts) -> bool:
+    """Whether a file is as it was written, and that is not what is shipped by now.
+
+    A new version may ship what a patch made, or no longer have what one deleted: by RECORD such a file is pristine.
+    Where RECORD was not asked (it is the one that was written then) the bytes alone tell.
+    """
+    if not is_as_written(facts):
+        return False
+    entry = facts.entry
+    assert entry is not None
+    shipped = facts.ceded or (facts.asked and is_pristine(facts, facts.content))
+    return not shipped or _same_bytes(entry)
+
+
+def _same_bytes(entry: LedgerFile) -> bool:
+    """Patches that change no byte (an executable bit, two that cancel out) leave what was shipped."""
+    if entry.base is None or entry.written is None:
+        return entry.base is entry.written
+    return entry.base.sha256 == entry.written.sha256
 
 
 def find_bases(facts: Mapping[str, Facts], layers: Sequence[Layer], policy: ForeignPolicy) -> dict[str, Base]:
@@ -209,10 +233,23 @@ def _discard(facts: Facts, state: FileState) -> Base:
         mode = facts.entry.base.mode
     if facts.row is None:
         return Base(facts.path, state, None, BaseOrigin.RECORDED, keep=keep)
+    if facts.saved is not None and _is_accepted(facts, facts.row):
+        return Base(facts.path, state, Content(facts.saved, mode), BaseOrigin.ACCEPTED, keep=keep)
     for data in (facts.saved, facts.supplied):
         if data is not None and is_pristine(facts, Content(data, mode)):
             return Base(facts.path, state, Content(data, mode), _origin(facts), keep=keep)
     return _without_pristine(facts, state)
+
+
+def _is_accepted(facts: Facts, row: RecordRow) -> bool:
+    """Whether the base that the user accepted is in force: nothing was installed over it since."""
+    entry = facts.entry
+    return (
+        entry is not None
+        and entry.origin is BaseOrigin.ACCEPTED
+        and not facts.stale
+        and entry.recorded == row.field
+    )
 
 
 def _without_pristine(facts: Facts, state: FileState) -> Base:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from patchkit.applied import Applied, Ledger, LedgerFile
-from patchkit.bases import Facts, is_as_written
+from patchkit.bases import Facts, holds_ours
 from patchkit.candidates import parse, read_kept_diff
 from patchkit.errors import ForeignFile, PatchkitError
 from patchkit.fold import Layer
@@ -19,7 +19,7 @@ from patchkit.installed import Distribution, sha256
 from patchkit.model import FileDiff, ForeignPolicy
 from patchkit.patchset import PatchId
 from patchkit.scene import Scene
-from patchkit.site import observe
+from patchkit.survey import gather_noted_facts
 from patchkit.wanted import Wanted
 
 
@@ -94,13 +94,11 @@ def join_bystanders(
 
 def _find_whole(scene: Scene, renewal: Renewal) -> dict[str, LedgerFile]:
     """The files that hold what was written last, or are to hold it again."""
-    files = scene.ledger.files
-    observed = observe(scene.root, (file.path for file in files))
-    facts = (Facts(file.path, file.distribution, "", observed[file.path], entry=file) for file in files)
+    facts = gather_noted_facts(scene, {file.path: file.distribution for file in scene.ledger.files}, renewal.owners)
     return {
         fact.path: fact.entry
-        for fact in facts
-        if fact.entry is not None and (is_as_written(fact) or renewal.includes(fact, scene.ledger))
+        for fact in facts.values()
+        if fact.entry is not None and (holds_ours(fact) or renewal.includes(fact, scene.ledger))
     }
 
 

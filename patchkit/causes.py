@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchkit.applied import Applied
-from patchkit.bases import Facts, classify, is_as_written
+from patchkit.bases import Facts, classify, holds_ours, is_as_written
 from patchkit.drift import Cause, DriftedFile, HunkTrace, Trace
 from patchkit.installed import FileState, sha256
 from patchkit.model import PatchState
@@ -42,7 +42,7 @@ def find_causes(
 
 
 def _find_cause(facts: Facts, id: PatchId, *, record_kept: bool) -> Cause | None:
-    if is_as_written(facts) and facts.entry is not None:
+    if holds_ours(facts) and facts.entry is not None:
         return None if id in facts.entry.patches else Cause.REINSTALLED  # written since, and without this patch
     created = facts.entry is not None and facts.entry.base is None
     if classify(facts) is FileState.PRISTINE and not (created and record_kept):

@@ -6,7 +6,7 @@ no variant), or the variant to fold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from patchkit.applied import Applied, Ledger, Reason
@@ -153,14 +153,19 @@ def _keep(applied: Applied, reason: Reason, target: Distribution | None) -> Choi
 
 
 def _constraint_problem(id: PatchId, constraints: tuple[Constraint, ...], versions: Versions) -> PatchkitError | None:
-    failing = [
-        f"{constraint} (installed: {version})"
-        for constraint in constraints
-        if (version := versions.get(constraint.distribution)) is not None and not contains(constraint.versions, version)
-    ]
+    failing = [f"{constraint} (installed: {version})" for constraint, version in list_failing(constraints, versions)]
     if not failing:
         return None
     return ConstraintFails(f"{id} needs {', '.join(failing)}", hint=f"install a version that fits, or deselect {id}")
+
+
+def list_failing(constraints: Iterable[Constraint], versions: Versions) -> tuple[tuple[Constraint, str], ...]:
+    """The constraints that do not hold, each with the version that is installed instead."""
+    return tuple(
+        (constraint, version)
+        for constraint in constraints
+        if (version := versions.get(constraint.distribution)) is not None and not contains(constraint.versions, version)
+    )
 
 
 def constraints_of(catalog: Catalog, wanted: Wanted) -> tuple[str, ...]:

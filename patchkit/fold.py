@@ -41,7 +41,7 @@ class Misfit(Enum):
     """What keeps a whole entry out."""
 
     ABSENT = "absent"  # the file to be changed does not exist
-    GONE = "gone"  # nor does the one to be deleted
+    GONE = "gone"  # nor does the one to be deleted, or the one to be renamed is under its new name already
     IN_THE_WAY = "in the way"  # the file to be created exists
     LEFT_OVER = "left over"  # the file to be deleted has more lines than the diff removes
     BLOCKED = "blocked"  # it may not be touched
@@ -171,6 +171,9 @@ class _Step:
 
     def _change(self, diff: FileDiff, old: str, new: str) -> FileOutcome:
         content = self.below.get(old)
+        if content is None and new != old and self.below.get(new) is not None:
+            words = f"{old} is to be renamed to it, and it is there already (perhaps upstream renamed it)"
+            return FileOutcome(new, misfit=Misfit.GONE, problem=words)
         if content is None:
             words = "it does not exist" if new == old else f"{old} does not exist"
             return FileOutcome(new, misfit=Misfit.ABSENT, problem=words)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from patchkit.applied import Ledger, LedgerFile, LedgerRecord
-from patchkit.bases import Facts
+from patchkit.bases import Facts, is_as_written
 from patchkit.bounds import Bounds
-from patchkit.installed import Distribution, Observed, RecordRow, sha256
+from patchkit.errors import EnvironmentMismatch
+from patchkit.installed import Content, Distribution, Observed, RecordRow, sha256
 from patchkit.record import read_record, remove_rows, top_level_folders
 from patchkit.scene import Scene
-from patchkit.site import observe
+from patchkit.site import observe, read_plain
 from patchkit.state import read_object
 
 
@@ -60,10 +61,66 @@ def gather_facts(
     entries = {file.path: file for file in scene.ledger.files}
     observed = observe(scene.root, paths)
     supplied = _read_wheels(paths, owners, wheels)
-    return {
+    found = {
         path: _state_facts(scene, observed[path], name, owners.get(name), entries.get(path), supplied.get(path))
         for path, name in paths.items()
     }
+    left = [fact for fact in found.values() if _is_left(scene.ledger, fact, owners.get(fact.distribution))]
+    return found | {path: replace(found[path], ceded=True) for path in _find_ceded(scene, left)}
+
+
+def gather_noted_facts(
+    scene: Scene, paths: Mapping[str, str], owners: Mapping[str, Distribution | None]
+) -> dict[str, Facts]:
+    """The facts on files that patches were written to; a RECORD is parsed only where something happened since.
+
+    That is so where RECORD is not the one that was written then, or a file not as it was. A distribution that
+    ``owners`` does not speak of is in doubt: of it, only files that are not as written are looked into.
+    """
+    entries = {file.path: file for file in scene.ledger.files}
+    observed = observe(scene.root, paths)
+    facts = {path: Facts(path, name, "", observed[path], entry=entries.get(path)) for path, name in paths.items()}
+    changed = {name for name, owner in owners.items() if not is_record_kept(scene.ledger, owner)}
+    odd = {path: name for path, name in paths.items() if name in changed or not is_as_written(facts[path])}
+    found = {name: owner for name in set(odd.values()) if (owner := owners.get(name)) is not None}
+    ownership = {name: read_ownership(owner, scene.ledger) for name, owner in found.items()}
+    return facts | gather_facts(scene, odd, ownership, ()) if odd else facts
+
+
+def is_record_kept(ledger: Ledger, owner: Distribution | None) -> bool:
+    """Whether RECORD is byte for byte the one that patchkit wrote, so that nothing was installed since."""
+    noted = {record.distribution: record.written.sha256 for record in ledger.records}
+    return owner is not None and noted.get(owner.name) == sha256(owner.record.data)
+
+
+def _is_left(ledger: Ledger, facts: Facts, owner: Ownership | None) -> bool:
+    """Whether there is a file that we wrote to and that its distribution, installed anew or gone, lists no more."""
+    there = facts.entry is not None and facts.row is None and facts.content is not None
+    return there and not is_record_kept(ledger, owner.distribution if owner is not None else None)
+
+
+def _find_ceded(scene: Scene, left: Sequence[Facts]) -> Iterator[str]:
+    """The paths of ``left`` that another distribution lists, with what is there. Reads every RECORD of the site root."""
+    for name, folders in scene.listing.folders.items() if left else ():
+        for folder in folders:
+            rows = _read_rows(scene.root, folder)
+            for facts in left:
+                row = rows.get(facts.path) if name != facts.distribution else None
+                if row is not None and facts.content is not None and _ships(row, facts.content):
+                    yield facts.path
+
+
+def _read_rows(root: str, folder: str) -> Mapping[str, RecordRow]:
+    """The rows of one RECORD; none where it cannot be read, for that distribution is not the one in question."""
+    try:
+        record = read_plain(os.path.join(root, folder, "RECORD"))
+        return {} if record is None else read_record(record.data)
+    except EnvironmentMismatch:
+        return {}
+
+
+def _ships(row: RecordRow, content: Content) -> bool:
+    return row.digest is None or row.digest.matches(content.data)
 
 
 def _state_facts(
@@ -84,6 +141,7 @@ def _state_facts(
         entry=entry,
         saved=saved,
         supplied=supplied,
+        asked=True,
         stale=entry is not None and owner is not None and _is_stale(scene.ledger, entry, owner.distribution.version),
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from patchkit.account import account_for
 from patchkit.applied import Applied
 from patchkit.assess import is_in_place
-from patchkit.bases import Facts, classify, is_as_written
+from patchkit.bases import Facts, classify, holds_ours, is_as_written
 from patchkit.checks import compile_sources
 from patchkit.decision import decide
 from patchkit.errors import ExitCode, PatchkitError
@@ -22,7 +23,7 @@ from patchkit.report import FileReport, PatchReport, Report
 from patchkit.scene import Scene
 from patchkit.site import find_distribution, observe
 from patchkit.state import read_object
-from patchkit.survey import gather_facts, read_ownership
+from patchkit.survey import gather_noted_facts
 from patchkit.symbols import module_paths
 from patchkit.wanted import check_known, matches, want_apply, want_named
 
@@ -59,21 +60,20 @@ def verify_applied(scene: Scene, operands: Sequence[str], progress: Progress, *,
 
 
 def read_applied_facts(scene: Scene, chosen: Sequence[Applied]) -> dict[str, Facts]:
-    """The files as the ledger knows them; RECORD is asked only where one is not as written."""
+    """The files as the ledger knows them; RECORD is asked only where it changed, or a file is not as written."""
     files = [file for file in scene.ledger.files if any(applied.id in file.patches for applied in chosen)]
     paths = {path: applied.distribution for applied in chosen for path in applied.paths}
     paths |= {file.path: file.distribution for file in files}
-    entries = {file.path: file for file in files}
-    observed = observe(scene.root, paths)
-    facts = {path: Facts(path, name, "", observed[path], entry=entries.get(path)) for path, name in paths.items()}
-    odd = {path: name for path, name in paths.items() if not is_as_written(facts[path])}
-    return facts | _explain(scene, odd) if odd else facts
+    return gather_noted_facts(scene, paths, find_owners(scene, set(paths.values())))
 
 
-def _explain(scene: Scene, paths: Mapping[str, str]) -> dict[str, Facts]:
-    owners = {name: find_owner(scene, name) for name in set(paths.values())}
-    ownership = {name: read_ownership(owner, scene.ledger) for name, owner in owners.items() if owner is not None}
-    return gather_facts(scene, paths, ownership, ())
+def find_owners(scene: Scene, names: Iterable[str]) -> dict[str, Distribution | None]:
+    """The distributions of ``names``, None for one that is not installed; those that are in doubt are left out."""
+    found: dict[str, Distribution | None] = {}
+    for name in names:
+        with suppress(PatchkitError):
+            found[name] = find_distribution(scene.listing, name, scene.environment)
+    return found
 
 
 def find_owner(scene: Scene, name: str) -> Distribution | None:
@@ -91,7 +91,7 @@ def _verify(
     row = PatchReport(
         applied.id, applied.distribution, applied.version, applied.variant, PatchState.APPLIED, files=files
     )
-    if not is_in_place(applied, facts):
+    if not is_in_place(applied, facts) or _is_gone(scene, applied.distribution):
         return _report_drift(scene, applied, row, facts)
     trouble = next((path for path in applied.paths if path in broken), None)
     if trouble is not None:
@@ -101,6 +101,11 @@ def _verify(
     bad = [check for check in outcomes if check.result is CheckResult.FAILED]
     message = f"{bad[0].kind} check {bad[0].name} failed: {bad[0].message}" if bad else ""
     return replace(row, checks=outcomes, message=message, failed=bool(bad))
+
+
+def _is_gone(scene: Scene, name: str) -> bool:
+    """Whether a distribution is not installed, and not merely in doubt."""
+    return name not in scene.listing.folders and find_owners(scene, [name]) == {name: None}
 
 
 def _report_drift(scene: Scene, applied: Applied, row: PatchReport, facts: Mapping[str, Facts]) -> PatchReport:
@@ -126,7 +131,7 @@ def _tell_odd(applied: Applied, facts: Mapping[str, Facts]) -> str:
 
 
 def _report_file(facts: Facts) -> FileReport:
-    if is_as_written(facts):
+    if holds_ours(facts):
         return FileReport(facts.path, FileState.PATCHED)
     gone = facts.content is None and facts.entry is not None and facts.entry.written is not None
     return FileReport(facts.path, FileState.MISSING if gone else classify(facts))
@@ -137,7 +142,7 @@ def _compile(scene: Scene, facts: Mapping[str, Facts]) -> dict[str, str]:
     sources = {
         path: fact.content.data
         for path, fact in facts.items()
-        if path.endswith(".py") and fact.content is not None and is_as_written(fact)
+        if path.endswith(".py") and fact.content is not None and holds_ours(fact)
     }
     broken = compile_sources(sources, scene.environment)
     bases = {path: entry.base for path in broken if (entry := facts[path].entry) is not None}
