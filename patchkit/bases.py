@@ -23,7 +23,7 @@ class Facts:
 
     ``distribution`` and ``version`` are of the one that owns it; ``stale``: it had another version when ``entry`` was
     written. ``saved`` are the bytes that the object store has for the ledger's base, ``supplied`` those of a wheel
-    that the user named; None where there are none. ``asked``: RECORD was read, so that a ``row`` of None says something.
+    that the user named; None where there are none. ``asked``: RECORD was read, so that no ``row`` means no row.
     ``ceded``: its distribution lists it no more, and another lists it and ships what is there.
     """
 
@@ -244,12 +244,7 @@ def _discard(facts: Facts, state: FileState) -> Base:
 def _is_accepted(facts: Facts, row: RecordRow) -> bool:
     """Whether the base that the user accepted is in force: nothing was installed over it since."""
     entry = facts.entry
-    return (
-        entry is not None
-        and entry.origin is BaseOrigin.ACCEPTED
-        and not facts.stale
-        and entry.recorded == row.field
-    )
+    return entry is not None and entry.origin is BaseOrigin.ACCEPTED and not facts.stale and entry.recorded == row.field
 
 
 def _without_pristine(facts: Facts, state: FileState) -> Base:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 
 from patchkit.account import account_for
 from patchkit.applied import Applied, Reason
 from patchkit.assess import is_in_place
 from patchkit.causes import FITTING, VERSIONED, find_causes, suggest
+from patchkit.choices import list_failing
 from patchkit.decision import Decision, decide
+from patchkit.dependents import find_dependents
 from patchkit.drift import Cause, Drift, DriftedFile
 from patchkit.errors import ExitCode, PatchkitError
 from patchkit.memory import Memory, Owner
 from patchkit.model import Notice, PatchState
-from patchkit.patchset import Catalog, PatchId
+from patchkit.patchset import Catalog, Constraint, PatchId
 from patchkit.report import PatchReport, Report
 from patchkit.scene import CatalogNeed, Options, Scene, open_scene, read_steadily, want_leniently
 from patchkit.verification import read_applied_facts
+from patchkit.versions import is_below
 from patchkit.wanted import list_declared
 
 WAITING = (PatchState.PENDING, PatchState.CONFLICT, PatchState.NO_VARIANT)
@@ -55,6 +59,11 @@ def _compare(scene: Scene, again: str) -> Report:
         answer=ExitCode.NO if rows else ExitCode.DONE,
         drift=rows,
     )
+
+
+def find_drift(scene: Scene) -> tuple[Drift, ...]:
+    """The rows of ``drift``: nothing where everything is as it was left, and as declared."""
+    return _compare(scene, "").drift or ()
 
 
 def _tell_interrupted(scene: Scene, again: str) -> Drift:
@@ -127,6 +136,7 @@ def _compare_applied(forecast: _Forecast, again: str) -> Iterator[Drift]:
             files = tuple(memory.describe(applied, path) for path in paths)
             yield _row(forecast, applied, cause, owner, files, memory, again)
         yield from _compare_with_folder(forecast, applied, owner, again, in_place=not causes)
+        yield from _compare_constraints(forecast, applied.id)
 
 
 def _row(
@@ -216,15 +226,53 @@ def _compare_with_folder(
         words = f"the patch folder calls it {forecast.renamed[applied.id]} now"
         yield Drift(applied.id, Cause.PATCH_CHANGED, words, f"patchkit apply{again}", *about)
     elif applied.id not in catalog.patches:
-        words = "no patch folder has it any more"
-        yield Drift(applied.id, Cause.PATCH_REMOVED, words, f"patchkit revert {applied.id}{again}", *about)
+        words, remedy = _take_out(forecast.scene, applied, "no patch folder has it any more", again)
+        yield Drift(applied.id, Cause.PATCH_REMOVED, words, remedy, *about)
     elif applied.id in forecast.dropped or _was_taken_off(catalog, applied):
-        words = "it is not on the declared list any more"
-        yield Drift(applied.id, Cause.PATCH_REMOVED, words, f"patchkit revert {applied.id}{again}", *about)
+        words, remedy = _take_out(forecast.scene, applied, "it is not on the declared list any more", again)
+        yield Drift(applied.id, Cause.PATCH_REMOVED, words, remedy, *about)
     elif in_place and row is not None and row.state is not PatchState.APPLIED:
         words = _foretell(row) if row.state is not PatchState.OUTDATED else "the diff at hand is not the one applied"
         remedy = suggest(Cause.PATCH_CHANGED, applied.id, row.state, found=owner.version, at_hand=True, again=again)
         yield Drift(applied.id, Cause.PATCH_CHANGED, words, remedy, *about)
+    elif in_place and row is not None and row.failed and not _list_failing(forecast, row):
+        # Its own text is the same, and it does not fold any more: another place in the order, or others below it.
+        remedy = f"patchkit check {applied.id} --verbose{again}"
+        yield Drift(applied.id, Cause.PATCH_CHANGED, row.message, remedy, *about)
+
+
+def _take_out(scene: Scene, applied: Applied, words: str, again: str) -> tuple[str, str]:
+    """What to say of a patch that is to go, and the command that takes it out, with those that lie on it."""
+    others = [str(id) for id in find_dependents(scene, applied.id)]
+    if others:
+        words += f"; {', '.join(others)} {'lies' if len(others) == 1 else 'lie'} on it"
+    return words, f"patchkit revert {' '.join([str(applied.id), *others])}{again}"
+
+
+def _compare_constraints(forecast: _Forecast, id: PatchId) -> Iterator[Drift]:
+    """A row for each constraint of an applied patch that holds no more: it is the other distribution that changed.
+
+    So that one is named in it. At which version it was, nobody noted.
+    """
+    row = forecast.rows.get(id)
+    for constraint, version in _list_failing(forecast, row) if row is not None else ():
+        cause = Cause.DOWNGRADED if is_below(constraint.versions, version) else Cause.UPGRADED
+        words, remedy = _tell_constraint(forecast.scene, constraint, version)
+        yield Drift(id, cause, words, remedy, constraint.distribution, None, version, row.state if row else None)
+
+
+def _list_failing(forecast: _Forecast, row: PatchReport) -> tuple[tuple[Constraint, str], ...]:
+    """The constraints that keep a patch out which would be meant for what is installed."""
+    patch = forecast.scene.catalog.patches.get(row.id)
+    if patch is None or not row.failed or row.state is PatchState.NO_VARIANT:
+        return ()
+    versions = {each.distribution: forecast.scene.version_of(each.distribution) for each in patch.constraints}
+    return list_failing(patch.constraints, versions)
+
+
+def _tell_constraint(scene: Scene, constraint: Constraint, version: str) -> tuple[str, str]:
+    words = f"it needs {constraint}, and {constraint.distribution} {version} is installed"
+    return words, scene.install_command(quote(str(constraint)))
 
 
 def _was_taken_off(catalog: Catalog, applied: Applied) -> bool:
@@ -239,4 +287,8 @@ def _compare_declared(forecast: _Forecast, again: str) -> Iterator[Drift]:
             continue
         remedy = suggest(Cause.NOT_APPLIED, row.id, row.state, found=row.installed, at_hand=True, again=again)
         words = f"declared, and not applied here: {_foretell(row)}"
+        failing = _list_failing(forecast, row)
+        if failing and row.state is PatchState.PENDING:
+            told, remedy = _tell_constraint(forecast.scene, *failing[0])
+            words = f"declared, and not applied here: {told}"
         yield Drift(row.id, Cause.NOT_APPLIED, words, remedy, row.distribution, None, row.installed, row.state)

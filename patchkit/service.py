@@ -20,8 +20,8 @@ from patchkit.change import (
     report_on,
     with_python_checks,
 )
-from patchkit.decision import decide
-from patchkit.errors import ExitCode, NoPatchSets, PatchkitError, raise_all
+from patchkit.decision import Decision, decide
+from patchkit.errors import ExitCode, NoPatchSets, PatchkitError, PatchSetError, raise_all
 from patchkit.examination import Progress, no_progress
 from patchkit.interruption import disregard
 from patchkit.model import Action, CheckResult, ForeignPolicy, Notice, PatchState
@@ -201,22 +201,54 @@ def status(options: Options, *, exit_code: bool = False) -> Report:
 
 
 def _status(scene: Scene, *, exit_code: bool) -> Report:
-    scene, wanted = want_leniently(scene)
-    decision = decide(scene, wanted)
-    rows = tuple(_mark_undeclared(scene, row) for row in account_for(decision, {}))
+    try:
+        decision = _decide_leniently(scene)
+    except PatchSetError as error:  # what is applied cannot be folded here any more; the ledger still tells what it was
+        return _status_of_ledger(scene, error, exit_code=exit_code)
+    rows = tuple(_mark_undeclared(decision.scene, row) for row in account_for(decision, {}))
     settled = (PatchState.APPLIED, PatchState.UPSTREAMED, PatchState.NOT_NEEDED)
     passed_over = (PatchState.NOT_APPLICABLE, PatchState.NOT_INSTALLED)
-    good = all(row.state in settled + passed_over for row in rows) and any(row.state in settled for row in rows)
+    good = all(row.state in settled + passed_over and not row.failed for row in rows)
+    good = good and any(row.state in settled for row in rows)
     notices: tuple[Notice, ...] = ()
-    if scene.doubtful:
-        good = False  # a typing error in --patches, or a broken manifest: what is declared is not known
+    if decision.scene.doubtful:
+        good = False  # a typing error in --patches, or a broken patch set: what is declared is not known
     if scene.state.interrupted:
         good = False
         notices = (Notice("interrupted", "a transaction was interrupted here: run `patchkit recover`"),)
+    if exit_code and good and (drifted := _mention_drift(scene)):
+        good, notices = False, drifted
     report = report_on(
         "status", decision, patches=rows, answer=ExitCode.NO if exit_code and not good else ExitCode.DONE
     )
     return replace(report, notices=(*report.notices, *notices))
+
+
+def _decide_leniently(scene: Scene) -> Decision:
+    """What `apply` would find; a broken patch set is a warning, and what is applied counts alone."""
+    lenient, wanted = want_leniently(scene)
+    try:
+        return decide(lenient, wanted)
+    except PatchkitError as error:
+        if error.exit_code is not ExitCode.PATCH_SET or not lenient.catalog.sets:
+            raise
+        told = tuple(Notice(single.code, single.message) for single in error.all())
+        return _decide_leniently(replace(lenient, catalog=Catalog(), notices=(*lenient.notices, *told), doubtful=True))
+
+
+def _status_of_ledger(scene: Scene, error: PatchkitError, *, exit_code: bool) -> Report:
+    report = verify_applied(scene, (), no_progress, checks=False)
+    told = tuple(Notice(single.code, single.message) for single in error.all())
+    answer = ExitCode.NO if exit_code else ExitCode.DONE
+    return replace(report, command="status", notices=(*report.notices, *told), answer=answer)
+
+
+def _mention_drift(scene: Scene) -> tuple[Notice, ...]:
+    """What no state tells: `drift` has the last word on whether all is as declared."""
+    from patchkit.comparison import find_drift  # it brings all that tells causes, and a plain `status` needs none of it
+
+    names = dict.fromkeys(str(row.id) for row in find_drift(scene) if row.id is not None)
+    return (Notice("drifted", f"not as declared: {', '.join(names)} (`patchkit drift` says why)"),) if names else ()
 
 
 def _mark_undeclared(scene: Scene, row: PatchReport) -> PatchReport:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from patchkit.applied import Ledger, LedgerFile, LedgerRecord
 from patchkit.bases import Facts, is_as_written
 from patchkit.bounds import Bounds
-from patchkit.errors import EnvironmentMismatch
+from patchkit.errors import EnvironmentMismatch, NoRecord
 from patchkit.installed import Content, Distribution, Observed, RecordRow, sha256
 from patchkit.record import read_record, remove_rows, top_level_folders
 from patchkit.scene import Scene
@@ -81,10 +82,24 @@ def gather_noted_facts(
     observed = observe(scene.root, paths)
     facts = {path: Facts(path, name, "", observed[path], entry=entries.get(path)) for path, name in paths.items()}
     changed = {name for name, owner in owners.items() if not is_record_kept(scene.ledger, owner)}
-    odd = {path: name for path, name in paths.items() if name in changed or not is_as_written(facts[path])}
-    found = {name: owner for name in set(odd.values()) if (owner := owners.get(name)) is not None}
-    ownership = {name: read_ownership(owner, scene.ledger) for name, owner in found.items()}
+    strange = {name for path, name in paths.items() if not is_as_written(facts[path])}
+    ownership = _read_ownerships(scene.ledger, owners, changed | strange)
+    told = {name for name in changed if owners[name] is None or name in ownership}
+    odd = {path: name for path, name in paths.items() if name in told or not is_as_written(facts[path])}
     return facts | gather_facts(scene, odd, ownership, ()) if odd else facts
+
+
+def _read_ownerships(
+    ledger: Ledger, owners: Mapping[str, Distribution | None], names: Iterable[str]
+) -> dict[str, Ownership]:
+    """The distributions of ``names`` by their RECORDs, as far as these can be read."""
+    found: dict[str, Ownership] = {}
+    for name in names:
+        owner = owners.get(name)
+        if owner is not None:
+            with suppress(NoRecord):
+                found[name] = read_ownership(owner, ledger)
+    return found
 
 
 def is_record_kept(ledger: Ledger, owner: Distribution | None) -> bool:
@@ -94,13 +109,14 @@ def is_record_kept(ledger: Ledger, owner: Distribution | None) -> bool:
 
 
 def _is_left(ledger: Ledger, facts: Facts, owner: Ownership | None) -> bool:
-    """Whether there is a file that we wrote to and that its distribution, installed anew or gone, lists no more."""
-    there = facts.entry is not None and facts.row is None and facts.content is not None
-    return there and not is_record_kept(ledger, owner.distribution if owner is not None else None)
+    """Whether there is a file that its distribution does not list: it dropped it, or it is in the way of a patch."""
+    there = facts.row is None and facts.content is not None
+    kept = is_record_kept(ledger, owner.distribution if owner is not None else None)
+    return there and not (kept and facts.entry is not None)
 
 
 def _find_ceded(scene: Scene, left: Sequence[Facts]) -> Iterator[str]:
-    """The paths of ``left`` that another distribution lists, with what is there. Reads every RECORD of the site root."""
+    """The paths of ``left`` that another distribution lists, with what is there. Reads all RECORDs of the site root."""
     for name, folders in scene.listing.folders.items() if left else ():
         for folder in folders:
             rows = _read_rows(scene.root, folder)

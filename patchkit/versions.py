@@ -68,6 +68,14 @@ def is_older(one: str, other: str) -> bool:
         return False
 
 
+def is_below(specifier: str, version: str) -> bool:
+    """Whether ``version`` is older than all that a valid specifier holds. What is no version is below nothing."""
+    try:
+        return any(_public(Version(version)) < low for low in _lower_bounds(specifier))
+    except ValueError:  # InvalidVersion
+        return False
+
+
 def variant_for(patch: Patch, version: str) -> Variant | NotNeeded | None:
     """What a patch has for a version: a diff, the word that it is not needed, or None (no range holds it)."""
     rules: tuple[Variant | NotNeeded, ...] = (*patch.variants, *patch.not_needed)

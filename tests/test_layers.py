@@ -33,8 +33,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("world", "indexes remote ranges pristine releases"),
     (
         "use",
-        "scene survey candidates trials bystanders decision account outcome verification examination settlement"
-        " change service tryout coverage redraft rebase"
+        "scene survey candidates trials bystanders decision dependents account outcome verification examination"
+        " settlement change service tryout coverage redraft rebase"
         " origins edits drafts authoring capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
