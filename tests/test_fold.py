@@ -551,11 +551,14 @@ def test_a_cycle_of_after_across_sets_is_exit_3_and_names_its_patches(stage: Sta
     stage.add("beta", patch("b", edit(15, text(15)), after=["gamma/c"]), patch("free", edit(30, text(30))))
     stage.add("gamma", patch("c", edit(25, text(25)), after=["alpha/a"]))
     before = stage.tree()
-    for command in ("apply", "check", "status"):
+    for command in ("apply", "check"):
         error = stage.json(command, exit_code=3)["error"]
         assert error["code"] == "order-cycle"
         assert all(id in error["message"] for id in ("alpha/a", "beta/b", "gamma/c"))
         assert "beta/free" not in error["message"]
+    [warning] = stage.json("status")["warnings"]
+    assert warning == {"code": "order-cycle", "message": error["message"]}
+    assert stage.json("status", "--exit-code", exit_code=1)["patches"] == []
     assert stage.tree() == before
 
 
