@@ -41,6 +41,7 @@ class Renewal:
     policy: ForeignPolicy
 
     def includes(self, facts: Facts, ledger: Ledger) -> bool:
+        """Whether the patches that ``ledger`` has in this file go back into it, for the version they were made for."""
         entry = facts.entry
         if entry is None or facts.observed.obstacle:
             return False
