@@ -10,7 +10,7 @@ from patchkit.drift import Cause, DriftedFile, HunkTrace, Trace
 from patchkit.installed import FileState, sha256
 from patchkit.model import PatchState
 from patchkit.patchset import PatchId
-from patchkit.versions import is_older
+from patchkit.versions import is_older, is_same_version
 
 FITTING = (PatchState.PENDING, PatchState.OUTDATED, PatchState.DRIFTED, PatchState.APPLIED)
 """What `apply` would find where it can bring the patch back."""
@@ -31,7 +31,7 @@ def find_causes(
     """
     if version is None:
         return {Cause.UNINSTALLED: applied.paths}
-    if version != applied.version:
+    if not is_same_version(version, applied.version):
         return {Cause.DOWNGRADED if is_older(version, applied.version) else Cause.UPGRADED: applied.paths}
     found: dict[Cause, tuple[str, ...]] = {}
     for path in applied.paths:

@@ -13,7 +13,7 @@ from typing import Any
 
 from patchkit.applied import Ledger
 from patchkit.errors import BadExport, NewerFormat
-from patchkit.installed import Stamp
+from patchkit.installed import Stamp, is_below_root
 from patchkit.patchset import PatchId
 
 SCHEMA = 1
@@ -132,29 +132,44 @@ def read_golden(data: bytes, *, file: str) -> Golden:
     try:
         inner = document.get("export", document)
         schema, kind = inner["schema"], inner["kind"]
-        if kind != KIND or not isinstance(schema, int):
-            raise BadExport(f"{file} is not an export of patchkit (its kind is {kind!r})")
+        if kind != KIND or not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+            raise BadExport(f"{file} is not an export of patchkit (its kind is {kind!r}, its schema {schema!r})")
         if schema > SCHEMA:
             raise NewerFormat(f"{file} has the format {schema}; this patchkit reads up to {SCHEMA}")
-        return Golden(
-            tuple(_read_patch(table) for table in inner["patches"]),
-            tuple(_read_file(table) for table in inner["files"]),
+        return _require_whole(
+            Golden(
+                tuple(_read_patch(table) for table in inner["patches"]),
+                tuple(_read_file(table) for table in inner["files"]),
+            ),
+            file,
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:  # a path that leaves the site root too
         words = f"has no {error}" if isinstance(error, KeyError) else "is not what `patchkit export` writes"
         raise BadExport(f"{file} {words}") from error
+
+
+def _require_whole(golden: Golden, file: str) -> Golden:
+    """A patch whose files are left out could never be found to differ. Raises `BadExport`."""
+    files = {found.path: found for found in golden.files}
+    if len({patch.id for patch in golden.patches}) < len(golden.patches) or len(files) < len(golden.files):
+        raise BadExport(f"{file} names a patch or a file twice")
+    for patch in golden.patches:
+        for path in patch.paths:
+            if path not in files or patch.id not in files[path].patches:
+                raise BadExport(f"{file} says that {patch.id} changes {path}, and its `files` do not")
+    return golden
 
 
 def _read_patch(table: Mapping[str, Any]) -> GoldenPatch:
     words = (_text(table[key]) for key in ("set", "patch", "distribution", "version", "variant", "sha256"))
     set_name, patch, distribution, version, variant, sha256 = words
-    return GoldenPatch(PatchId(set_name, patch), distribution, version, variant, sha256, _texts(table["paths"]))
+    return GoldenPatch(PatchId(set_name, patch), distribution, version, variant, sha256, _paths(table["paths"]))
 
 
 def _read_file(table: Mapping[str, Any]) -> GoldenFile:
     ids = tuple(PatchId(*name.split("/", 1)) for name in _texts(table["patches"]))
     before, after = (_read_stamp(table[key]) for key in ("before", "after"))
-    return GoldenFile(_text(table["path"]), _text(table["distribution"]), ids, before, after)
+    return GoldenFile(_path(table["path"]), _text(table["distribution"]), ids, before, after)
 
 
 def _read_stamp(table: Mapping[str, Any] | None) -> Stamp | None:
@@ -163,6 +178,17 @@ def _read_stamp(table: Mapping[str, Any] | None) -> Stamp | None:
     if not isinstance(table["executable"], bool):
         raise TypeError("executable")
     return Stamp(_text(table["sha256"]), 0o755 if table["executable"] else 0o644)
+
+
+def _path(value: object) -> str:
+    text = _text(value)
+    if not is_below_root(text):
+        raise ValueError(text)
+    return text
+
+
+def _paths(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(_path(value) for value in values)
 
 
 def _text(value: object) -> str:

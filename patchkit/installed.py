@@ -16,6 +16,12 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def is_below_root(path: str) -> bool:
+    """Whether ``path`` can name a file below a site root: relative, without ``..``, backslash, NUL and surrogates."""
+    odd = any(character in "\\\0" or "\ud800" <= character <= "\udfff" for character in path)
+    return not odd and not {"", ".", ".."} & set(path.split("/"))
+
+
 @dataclass(frozen=True, slots=True)
 class Digest:
     """A digest as RECORD states it: a hashlib algorithm and the raw value."""

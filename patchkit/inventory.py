@@ -18,7 +18,7 @@ from patchkit.report import Report
 from patchkit.scene import CatalogNeed, Options, Scene, open_scene, read_steadily
 from patchkit.site import observe, read_plain
 from patchkit.verification import read_applied_facts
-from patchkit.versions import is_older
+from patchkit.versions import is_older, is_same_version
 
 _NOTHING = Notice("nothing-applied", "nothing is applied here: the file holds no patch")
 
@@ -41,7 +41,8 @@ def _export(scene: Scene) -> tuple[Golden, Report]:
 
 
 def _is_whole(scene: Scene, applied: Applied, facts: Mapping[str, Facts]) -> bool:
-    return is_in_place(applied, facts) and Owner.find(scene, applied.distribution).version == applied.version
+    version = Owner.find(scene, applied.distribution).version
+    return is_in_place(applied, facts) and version is not None and is_same_version(version, applied.version)
 
 
 # ---- against a golden file ------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ def _compare_patch(
     applied = scene.ledger.patch(patch.id)
     if owner.version is None:
         yield row(Cause.UNINSTALLED, owner.trouble or f"{patch.distribution} is not installed here", install)
-    elif owner.version != patch.version:
+    elif not is_same_version(owner.version, patch.version):
         cause = Cause.DOWNGRADED if is_older(owner.version, patch.version) else Cause.UPGRADED
         yield row(cause, f"{owner.version} is installed here, not {patch.version}", install)
     elif applied is None:
@@ -156,7 +157,7 @@ def _describe(file: GoldenFile, observed: Observed) -> DriftedFile:
     words = {
         FileState.PRISTINE: "holds what was shipped",
         FileState.MISSING: observed.obstacle or "is missing",
-        FileState.FOREIGN: observed.obstacle or "has other content",
+        FileState.FOREIGN: observed.obstacle or _tell_difference(file, content),
     }
     return DriftedFile(
         file.path,
@@ -166,6 +167,11 @@ def _describe(file: GoldenFile, observed: Observed) -> DriftedFile:
         words[state],
         content=None if content is None else content.data,
     )
+
+
+def _tell_difference(file: GoldenFile, content: Content | None) -> str:
+    same = content is not None and file.after is not None and Stamp.of(content).sha256 == file.after.sha256
+    return "has another executable bit" if same else "has other content"
 
 
 def _find_surplus(scene: Scene, golden: Golden, file: str, again: str) -> Iterator[Drift]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from patchkit.applied import Applied, BaseOrigin, Kept, Ledger, LedgerFile, LedgerRecord, Reason
 from patchkit.errors import DamagedState, NewerFormat
-from patchkit.installed import Stamp
+from patchkit.installed import Stamp, is_below_root
 from patchkit.model import DiffText
 from patchkit.patchset import Check, PatchId, Provenance, PythonCheck, SymbolCheck
 
@@ -111,7 +111,7 @@ def _sha(value: object) -> str:
 
 def _path(value: object) -> str:
     text = _text(value)
-    if not text or text.startswith("/") or "\\" in text or {"", ".", ".."} & set(text.split("/")):
+    if not is_below_root(text):
         raise ValueError(f"{text!r} is not a path below the site root")
     return text
 

@@ -68,6 +68,14 @@ def is_older(one: str, other: str) -> bool:
         return False
 
 
+def is_same_version(one: str, other: str) -> bool:
+    """Whether two version texts are the same: by PEP 440 ``1.0`` is ``1.0.0``; what is none by PEP 440, as text."""
+    try:
+        return one == other or Version(one) == Version(other)
+    except ValueError:
+        return False
+
+
 def variant_for(patch: Patch, version: str) -> Variant | NotNeeded | None:
     """What a patch has for a version: a diff, the word that it is not needed, or None (no range holds it)."""
     rules: tuple[Variant | NotNeeded, ...] = (*patch.variants, *patch.not_needed)

@@ -149,31 +149,31 @@ def want_exactly(catalog: Catalog, ledger: Ledger) -> Wanted:
 def want_named(catalog: Catalog, ledger: Ledger, operands: Sequence[str], command: str) -> Wanted:
     """``apply X``: what is applied now, plus X, where ``SET`` stands for the set's declared patches.
 
-    Raises `UnknownPatch`, `GroupClash`, `NoPatchSets`.
+    A patch that the declared list holds is wanted for that reason, also where it is named; but a patch that is named
+    replaces the member of its group that is applied. Raises `UnknownPatch`, `GroupClash`, `NoPatchSets`.
     """
     patches = catalog.patches
     declared = list_declared(catalog)
     problems: list[PatchkitError] = []
     chosen: dict[PatchId, Reason] = {}
+    by_name: set[PatchId] = set()
     for operand in operands:
         if not any(matches(operand, id) for id in patches):
             problems.append(_unknown(operand, patches, command, catalog.folders))
         elif "/" in operand:
-            chosen.update({id: Reason.NAMED for id in patches if matches(operand, id)})
+            found = {id: declared.get(id, Reason.NAMED) for id in patches if matches(operand, id)}
+            chosen |= found
+            by_name |= found.keys()
         else:
             members = {id: reason for id, reason in declared.items() if id.set == operand}
             if not members:
                 problems.append(NoPatchSets(f"{operand} has no declared patch", hint=f"name one: {operand}/PATCH"))
             chosen = members | chosen
-    problems += _find_clashes(patches, [id for id in chosen if chosen[id] is Reason.NAMED])
+    problems += _find_clashes(patches, [id for id in chosen if id in by_name])
     raise_all(problems)
-    by_name = {_group(patches[id]) for id, reason in chosen.items() if reason is Reason.NAMED} - {None}
-    chosen = {
-        id: reason
-        for id, reason in chosen.items()
-        if reason is Reason.NAMED or _group(patches[id]) is None or _group(patches[id]) not in by_name
-    }
-    return _add(chosen, catalog, ledger, named=frozenset(chosen))
+    taken = {_group(patches[id]) for id in by_name} - {None}
+    chosen = {id: reason for id, reason in chosen.items() if id in by_name or _group(patches[id]) not in taken}
+    return _add(chosen, catalog, ledger, named=frozenset(chosen), by_name=frozenset(by_name))
 
 
 def want_kept(ledger: Ledger, operands: Sequence[str]) -> Wanted:
@@ -183,9 +183,17 @@ def want_kept(ledger: Ledger, operands: Sequence[str]) -> Wanted:
 
 
 def _add(
-    chosen: dict[PatchId, Reason], catalog: Catalog, ledger: Ledger, *, named: frozenset[PatchId] | None
+    chosen: dict[PatchId, Reason],
+    catalog: Catalog,
+    ledger: Ledger,
+    *,
+    named: frozenset[PatchId] | None,
+    by_name: frozenset[PatchId] = frozenset(),
 ) -> Wanted:
-    """What is applied now, plus ``chosen``: one member of a group replaces another, but a default never a named one."""
+    """What is applied now, plus ``chosen``: one member of a group replaces another, but a default never a named one.
+
+    ``by_name`` are those of ``chosen`` that were named one by one; they replace any other.
+    """
     patches = catalog.patches
     reasons = {applied.id: applied.reason for applied in ledger.applied}
     groups = {applied.id: _group(patches.get(applied.id, applied)) for applied in ledger.applied}
@@ -194,7 +202,8 @@ def _add(
     for id, reason in chosen.items():
         group = _group(patches[id])
         rivals = [other for other in groups if group is not None and groups[other] == group and other != id]
-        held = [other for other in rivals if reason is Reason.DECLARED and reasons[other] is Reason.NAMED]
+        yields = reason is Reason.DECLARED and id not in by_name
+        held = [other for other in rivals if yields and reasons[other] is Reason.NAMED]
         if held and id in reasons:
             raise GroupClash(
                 f"{id} and {held[0]} are both applied, and alternatives by now (group {patches[id].group!r})",

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -730,6 +731,63 @@ def test_a_bad_golden_file_is_refused(world: World, tmp_path: Path, data: bytes,
     error = world.run("drift", "--json", "--against", str(tmp_path / "golden.json")).expect(4).json()["error"]
     assert error["code"] == code
     assert words in error["message"]
+
+
+def damage_schema(golden: dict[str, Any], schema: object) -> None:
+    golden["schema"] = schema
+
+
+def damage_paths(golden: dict[str, Any], path: str) -> None:
+    old = golden["files"][0]["path"]
+    golden["files"][0]["path"] = path
+    for entry in golden["patches"]:
+        entry["paths"] = [path if each == old else each for each in entry["paths"]]
+
+
+def leave_out_files(golden: dict[str, Any]) -> None:
+    golden["files"] = []
+
+
+def name_patches_twice(golden: dict[str, Any]) -> None:
+    golden["patches"] *= 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        partial(damage_schema, schema=True),
+        partial(damage_schema, schema=-1),
+        partial(damage_paths, path="demo_dist/\0core.py"),
+        partial(damage_paths, path="../core.py"),
+        partial(damage_paths, path="/etc/hosts"),
+        partial(damage_paths, path="\ud800"),
+        leave_out_files,
+        name_patches_twice,
+    ],
+)
+def test_a_golden_file_that_export_cannot_have_written_is_refused(
+    world: World, tmp_path: Path, damage: Callable[[dict[str, Any]], None]
+) -> None:
+    golden = json.loads(world.run("export").expect(0).out)
+    damage(golden)
+    (tmp_path / "golden.json").write_text(json.dumps(golden))
+    error = world.run("drift", "--json", "--against", str(tmp_path / "golden.json")).expect(4).json()["error"]
+    assert error["code"] == "bad-export"
+
+
+def test_a_version_that_is_written_another_way_is_no_upgrade(world: World, tmp_path: Path) -> None:
+    world.run("export", "--output", str(tmp_path / "golden.json")).expect(0)
+    metadata = next(world.venv.site_packages.glob("demo_dist-*.dist-info")) / "METADATA"
+    metadata.write_bytes(metadata.read_bytes().replace(b"Version: 1.0\n", b"Version: 1.0.0\n"))
+    assert world.drift() == []
+    assert world.drift("--against", str(tmp_path / "golden.json")) == []
+
+
+def test_a_lost_executable_bit_is_told_from_other_content(world: World, tmp_path: Path) -> None:
+    world.run("export", "--output", str(tmp_path / "golden.json")).expect(0)
+    world.core.chmod(0o755)
+    row = only(world.drift("--against", str(tmp_path / "golden.json")))
+    assert (row["cause"], row["detail"]) == ("edited", f"{CORE} has another executable bit")
 
 
 def test_a_golden_file_that_is_not_there_is_named(world: World) -> None:

@@ -200,7 +200,7 @@ def test_a_ledger_that_says_what_no_patchkit_writes_is_damaged(applied: Stage, d
     assert applied.tree() == before
 
 
-@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "a//b", "./a", "a/../b", "", "a\\b"])
+@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "a//b", "./a", "a/../b", "", "a\\b", "a\0b", "a\ud800"])
 def test_a_path_in_the_ledger_that_leads_out_of_the_site_root_is_damage(applied: Stage, path: str) -> None:
     document = applied.ledger()
     document["files"][0]["path"] = path
@@ -320,7 +320,7 @@ def test_the_ledger_remembers_what_a_patch_is_and_why_it_is_there(applied: Stage
     applied.run("apply", "alpha/high").expect()
     low, high, made = applied.ledger()["applied"]
     assert (low["patch"], low["summary"], low["provenance"]["origin"]) == ("alpha/low", "näme", "upstream")
-    assert (low["reason"], high["reason"], made["reason"]) == ("declared", "named", "declared")
+    assert (low["reason"], high["reason"], made["reason"]) == ("declared", "declared", "declared")
     assert (low["version"], low["versions"], low["variant"]) == ("1.2.3", ">=1.0", "low.patch")
     assert [check["kind"] for check in low["checks"]] == ["symbol", "python"]
     assert high["after"] == ["alpha/low"] and made["paths"] == [MADE]

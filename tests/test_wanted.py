@@ -269,6 +269,28 @@ def test_naming_the_default_replaces_a_member_that_was_applied_by_name(grouped: 
     assert applied(grouped) == "a"
 
 
+def reasons(stage: Stage) -> dict[str, str]:
+    return {row["patch"]: row["reason"] for row in stage.ledger()["applied"]}
+
+
+def test_a_declared_patch_stays_declared_though_it_is_named(grouped: Stage) -> None:
+    grouped.run("apply", "alpha/d", "alpha/b").expect()
+    assert reasons(grouped) == {"alpha/b": "named", "alpha/d": "declared"}
+    grouped.run("apply", "alpha/a").expect()
+    assert reasons(grouped) == {"alpha/a": "declared", "alpha/d": "declared"}
+    assert grouped.run("apply", "alpha/a").expect().out.endswith("nothing to do: 1 already applied\n")
+
+
+def test_a_patch_that_was_named_while_it_was_declared_is_drift_once_it_is_not(grouped: Stage) -> None:
+    grouped.run("apply", "alpha/d").expect()
+    grouped.add("alpha", one("d", default=False))
+    [row] = grouped.json("drift", exit_code=1)["drift"]
+    assert (row["patch"], row["cause"]) == ("d", "patch-removed")
+    grouped.run("apply", "alpha/d").expect()
+    assert reasons(grouped) == {"alpha/d": "named"}
+    assert grouped.json("drift")["drift"] == []
+
+
 def test_two_members_of_a_group_cannot_be_named_together(grouped: Stage) -> None:
     before = grouped.tree()
     error = grouped.json("apply", "alpha/a", "alpha/b", exit_code=3)["error"]
