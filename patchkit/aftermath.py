@@ -48,10 +48,20 @@ def follow(options: Options, command: Sequence[str], *, again: str = "", output_
     """Run ``command``, and tell what it caused from what had drifted before.
 
     An environment that is not there yet, or is made anew, is no error: what was applied in the old one and is not in
-    the new one is `Cause.NOT_APPLIED`. Raises `UsageError` where the command cannot be started.
+    the new one is `Cause.NOT_APPLIED`. Where the command failed and left nothing that can be read, the report has the
+    error. Raises `UsageError` where the command cannot be started, and where it succeeded what `compare` raises.
     """
     before = _look(options)
     code = run_command(command, output_to_error=output_to_error)
+    try:
+        return _compare(options, before, code, again)
+    except PatchkitError as error:
+        if not code:
+            raise
+        return Aftermath(code, Report("run", error=error))
+
+
+def _compare(options: Options, before: _Before, code: int, again: str) -> Aftermath:
     after = compare(options, again=again)
     old = {_key(row) for row in before.drift}
     caused = tuple(row for row in after.drift or () if _key(row) not in old)

@@ -68,22 +68,25 @@ class DraftReport:
     next: str = ""
 
 
-def to_work_document(work: WorkReport) -> dict[str, Any]:
-    """The JSON document of `edit`."""
+def to_work_document(work: WorkReport, *, again: str = "") -> dict[str, Any]:
+    """The JSON document of `edit`. ``again`` are the options that the next command needs to mean the same."""
     return {
         **_head(work.report),
         "distribution": work.distribution,
         "version": work.version,
         "folder": work.folder,
         "files": list(work.files),
-        "next": work.next,
+        "next": work.next + again,
     }
 
 
-def to_draft_document(draft: DraftReport) -> dict[str, Any]:
-    """The JSON document of `commit`, `capture` and `import`: that of `check`, and what was made."""
+def to_draft_document(draft: DraftReport, *, again: str = "") -> dict[str, Any]:
+    """The JSON document of `commit`, `capture` and `import`: that of `check`, and what was made.
+
+    ``again`` are the options that the next command needs to mean the same.
+    """
     return {
-        **to_document(draft.report),
+        **to_document(draft.report, again=again),
         "set": draft.id.set,
         "patch": draft.id.patch,
         "distribution": draft.distribution,
@@ -95,7 +98,7 @@ def to_draft_document(draft: DraftReport) -> dict[str, Any]:
         "edits": [{"path": path, "edit": edit.value} for path, edit in draft.edits.items()],
         "left_out": [{"path": path, "reason": why} for path, why in draft.left_out.items()],
         "written": list(draft.written),
-        "next": draft.next or None,
+        "next": draft.next + again if draft.next else None,
     }
 
 

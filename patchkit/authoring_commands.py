@@ -12,7 +12,7 @@ from patchkit.authored import DraftReport, WorkReport, to_draft_document, to_lin
 from patchkit.authoring import EditOptions, Naming, commit, edit
 from patchkit.authoring_text import render_draft, render_lint, render_work
 from patchkit.capture import CaptureOptions, capture
-from patchkit.console import Progress, echo, print_json, print_lines
+from patchkit.console import Progress, echo, mark_changed, print_json, print_lines
 from patchkit.errors import ExitCode
 from patchkit.importation import LARGEST_BYTES, import_diff, read_submission, take_submission
 from patchkit.linting import lint
@@ -152,8 +152,9 @@ def _to_naming(keys: dict[str, Any]) -> Naming:
 
 
 def _tell_work(work: WorkReport, output: Output) -> int:
+    mark_changed(work.report.wrote)
     if output.json:
-        print_json(to_work_document(work))
+        print_json(to_work_document(work, again=output.again))
         return int(ExitCode.DONE)
     if not output.quiet:
         print_lines(render_work(work, verbose=output.verbose, again=output.again), output)
@@ -161,8 +162,9 @@ def _tell_work(work: WorkReport, output: Output) -> int:
 
 
 def _tell_draft(draft: DraftReport, output: Output) -> int:
+    mark_changed(not draft.report.dry_run)
     if output.json:
-        print_json(to_draft_document(draft))
+        print_json(to_draft_document(draft, again=output.again))
         return int(draft.report.exit_code)
     if not output.quiet:
         print_lines(render_draft(draft, verbose=output.verbose, again=output.again), output)

@@ -14,7 +14,7 @@ from patchkit.versions import is_older, is_same_version
 
 FITTING = (PatchState.PENDING, PatchState.OUTDATED, PatchState.DRIFTED, PatchState.APPLIED)
 """What `apply` would find where it can bring the patch back."""
-RETIRED = (PatchState.UPSTREAMED, PatchState.NOT_NEEDED, PatchState.NOT_APPLICABLE)
+RETIRED = (PatchState.UPSTREAMED, PatchState.NOT_NEEDED)
 """What it would find where the patch is needed no more."""
 
 
@@ -37,6 +37,19 @@ def find_causes(
     for path in applied.paths:
         cause = _find_cause(facts[path], applied.id, record_kept=record_kept)
         if cause is not None:
+            found[cause] = (*found.get(cause, ()), path)
+    return found
+
+
+def find_causes_without_record(applied: Applied, facts: Mapping[str, Facts]) -> dict[Cause, tuple[str, ...]]:
+    """As `find_causes`, where no RECORD counts: the ledger alone says what was shipped and what was written."""
+    found: dict[Cause, tuple[str, ...]] = {}
+    for path in applied.paths:
+        fact = facts[path]
+        if not is_as_written(fact):
+            base = None if fact.entry is None else fact.entry.base
+            shipped = base is not None and fact.content is not None and sha256(fact.content.data) == base.sha256
+            cause = Cause.REINSTALLED if shipped else Cause.EDITED
             found[cause] = (*found.get(cause, ()), path)
     return found
 
@@ -86,30 +99,35 @@ def _describe(facts: Facts, state: FileState, hunks: tuple[HunkTrace, ...]) -> s
 
 
 def suggest(
-    cause: Cause, id: PatchId, state: PatchState | None, *, found: str | None, at_hand: bool, again: str
+    cause: Cause,
+    id: PatchId,
+    state: PatchState | None,
+    *,
+    found: str | None,
+    at_hand: bool,
+    again: str,
+    blocked: bool = False,
 ) -> str:
     """The command that mends a row about ``id``; ``state`` is what `apply` would find (None: it cannot be applied).
 
     ``found`` is the version installed now. ``again`` are options that name the environment and the patches, as they
-    were typed. ``at_hand``: a patch folder has the patch.
+    were typed. ``at_hand``: a patch folder has the patch. ``blocked``: what keeps it out are foreign bytes.
     """
+    discard = " --discard-edits" if blocked or cause is Cause.EDITED else ""
     match cause:
         case Cause.INTERRUPTED:
             return f"patchkit recover{again}"
         case Cause.UNINSTALLED | Cause.PATCH_REMOVED:
-            return f"patchkit revert {id}{again}"
-        case Cause.EDITED if state is not None:
-            return f"patchkit apply {id} --discard-edits{again}"
+            return f"patchkit revert {id}{discard}{again}"
         case Cause.EDITED:
-            return f"patchkit revert {id} --discard-edits{again}"
+            return f"patchkit {'revert' if state is None else 'apply'} {id}{discard}{again}"
         case Cause.REINSTALLED | Cause.UPGRADED | Cause.DOWNGRADED | Cause.PATCH_CHANGED | Cause.NOT_APPLIED:
-            if state in FITTING or (state in RETIRED and at_hand):
-                return f"patchkit apply {id}{again}"
+            if state in FITTING or (state in RETIRED and at_hand) or (state is PatchState.CONFLICT and blocked):
+                return f"patchkit apply {id}{discard}{again}"
             other_text = state is PatchState.NO_VARIANT or (state is PatchState.CONFLICT and cause in VERSIONED)
             if other_text and at_hand and found is not None:
                 return f"patchkit rebase {id} --to {found}{again}"
-            return (
-                f"patchkit check {id} --verbose{again}"
-                if cause is Cause.NOT_APPLIED
-                else f"patchkit revert {id}{again}"
-            )
+            unfit = cause is Cause.PATCH_CHANGED and state is PatchState.CONFLICT
+            if cause is Cause.NOT_APPLIED or (unfit and at_hand):
+                return f"patchkit check {id} --verbose{again}"
+            return f"patchkit revert {id}{discard}{again}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import NoReturn
 import click
 
 from patchkit import __version__, text
-from patchkit.console import echo, print_json
+from patchkit.console import echo, note_loss, print_json, weigh
 from patchkit.errors import Aborted, Bug, ExitCode, PatchkitError, UnsupportedSystem, UsageError
 from patchkit.interruption import disregard, heed
 from patchkit.options import COLORS
@@ -126,6 +127,10 @@ def _read_wish(arguments: Sequence[str], environ: Mapping[str, str]) -> _Wish:
     )
 
 
+# What a standard stream says that takes no more.
+_NO_ROOM = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run patchkit on ``argv`` and return the exit code: every ending is one of the closed set, and is told."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -133,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with cli.make_context("patchkit", arguments) as context:
             answer = cli.invoke(context)
-        return answer if isinstance(answer, int) else int(ExitCode.DONE)
+            return weigh(answer if isinstance(answer, int) else int(ExitCode.DONE))
     except PatchkitError as error:
         return _fail(error, wish)
     except click.exceptions.Exit as ending:
@@ -142,15 +147,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return abort(arguments, error)
     except click.ClickException as error:
         return _fail(UsageError(error.format_message(), hint=_help_for(error, wish.command)), wish)
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NO_ROOM:
+            return _surprise(error, wish)
+        return int(ExitCode.ROLLED_BACK if note_loss(error) else ExitCode.DONE)  # click's own output: --help
     except UnicodeEncodeError as error:
         words = f"{error.object!a} cannot be said in the locale's encoding ({error.encoding})"
         return _fail(UnsupportedSystem(words, hint="set PYTHONUTF8=1, or a UTF-8 locale"), wish)
     except Exception as error:
-        if wish.verbose:
-            import traceback
+        return _surprise(error, wish)
 
-            traceback.print_exc()
-        return _fail(Bug(f"{type(error).__name__}: {error}"), wish)
+
+def _surprise(error: Exception, wish: _Wish) -> int:
+    if wish.verbose:
+        import traceback
+
+        traceback.print_exc()
+    return _fail(Bug(f"{type(error).__name__}: {error}"), wish)
 
 
 def _help_for(error: click.ClickException, command: str | None) -> str:

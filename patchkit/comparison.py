@@ -5,16 +5,17 @@ Everything comes from the ledger and the object store; with patch sets at hand t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchkit.account import account_for
 from patchkit.applied import Applied, Reason
 from patchkit.assess import is_in_place
-from patchkit.causes import FITTING, VERSIONED, find_causes, suggest
+from patchkit.causes import FITTING, VERSIONED, find_causes, find_causes_without_record, suggest
 from patchkit.decision import Decision, decide
 from patchkit.drift import Cause, Drift, DriftedFile
 from patchkit.errors import ExitCode, PatchkitError
+from patchkit.installed import FileState
 from patchkit.memory import Memory, Owner
 from patchkit.model import Notice, PatchState
 from patchkit.patchset import Catalog, PatchId
@@ -87,7 +88,8 @@ def _foresee(scene: Scene) -> _Forecast:
         if not lenient.catalog.sets:
             return _Forecast(lenient, notices=(*notices, *told))
         bare = _foresee(_without_patches(lenient))
-        return _Forecast(bare.scene, bare.rows, bare.dropped, bare.renamed, (*notices, *told, *bare.notices))
+        told = (*notices, *told, *bare.notices)
+        return _Forecast(bare.scene, bare.rows, bare.dropped, bare.renamed, tuple(dict.fromkeys(told)))
     rows = {row.id: row for row in account_for(decision, {})}
     return _Forecast(lenient, rows, decision.wanted.dropped, _find_renamed(decision), notices)
 
@@ -122,11 +124,16 @@ def _compare_applied(forecast: _Forecast, again: str) -> Iterator[Drift]:
         owner = owners[applied.distribution]
         if owner.trouble and is_in_place(applied, facts):
             continue  # which copy counts is in doubt, and a warning; the patch is where it was put
-        causes = find_causes(applied, owner.version, facts, record_kept=owner.record_kept)
+        if owner.ambiguous:
+            causes = find_causes_without_record(applied, facts)
+        else:
+            causes = find_causes(applied, owner.version, facts, record_kept=owner.record_kept)
+        rows = []
         for cause, paths in causes.items():
             files = tuple(memory.describe(applied, path) for path in paths)
-            yield _row(forecast, applied, cause, owner, files, memory, again)
-        yield from _compare_with_folder(forecast, applied, owner, again, in_place=not causes)
+            rows.append(_row(forecast, applied, cause, owner, files, memory, again))
+        yield from rows
+        yield from _compare_with_folder(forecast, applied, owner, again, rows)
 
 
 def _row(
@@ -141,11 +148,21 @@ def _row(
     row = forecast.rows.get(applied.id)
     state = None if row is None else _state_now(row)
     at_hand = applied.id in forecast.scene.catalog.patches
-    known = at_hand or not forecast.scene.catalog.sets
-    remedy = suggest(cause, applied.id, state if known else None, found=owner.version, at_hand=at_hand, again=again)
-    if cause is Cause.EDITED and not all(memory.restorable(file.path) for file in files):
+    known = (at_hand or not forecast.scene.catalog.sets) and not _tell_removal(forecast, applied)
+    remedy = suggest(
+        cause,
+        applied.id,
+        state if known else None,
+        found=owner.version,
+        at_hand=at_hand,
+        again=again,
+        blocked=row is not None and _is_blocked(row),
+    )
+    if owner.ambiguous:
+        remedy, files = "", ()  # every command asks for one copy first, and no RECORD says what its files should be
+    elif cause is Cause.EDITED and not all(memory.restorable(file.path) for file in files):
         remedy = forecast.scene.install_command(f"{applied.distribution}=={applied.version}", again=True)
-    words = [_describe(cause, applied, owner)]
+    words = [_describe(cause, applied, owner), owner.trouble if owner.ambiguous else ""]
     if cause in VERSIONED and row is not None:
         words.append(_foretell(row))
         words += _tell_moves(applied, owner, memory) if state in LOST else []
@@ -166,9 +183,17 @@ def _row(
 
 def _state_now(row: PatchReport) -> PatchState:
     """The state as `apply` would find it: that the ledger has it as applied is what the cause tells already."""
-    if row.state is not PatchState.DRIFTED:
+    if row.state not in (PatchState.DRIFTED, PatchState.OUTDATED):
         return row.state
-    return PatchState.CONFLICT if row.failed else PatchState.PENDING
+    if row.failed:
+        return PatchState.CONFLICT
+    return PatchState.PENDING if row.state is PatchState.DRIFTED else row.state
+
+
+def _is_blocked(row: PatchReport) -> bool:
+    """Whether foreign bytes keep it out of a file, and not its diff."""
+    states = (FileState.FOREIGN, FileState.MISSING)
+    return row.failed and any(file.state in states and file.message and not file.hunks for file in row.files)
 
 
 def _describe(cause: Cause, applied: Applied, owner: Owner) -> str:
@@ -204,9 +229,9 @@ def _tell_moves(applied: Applied, owner: Owner, memory: Memory) -> list[str]:
 
 
 def _compare_with_folder(
-    forecast: _Forecast, applied: Applied, owner: Owner, again: str, *, in_place: bool
+    forecast: _Forecast, applied: Applied, owner: Owner, again: str, rows: Sequence[Drift]
 ) -> Iterator[Drift]:
-    """Whether the patch folder still has this patch, as it was applied, on the list."""
+    """Whether the patch folder still has this patch, as it was applied, on the list; ``rows`` are told already."""
     catalog = forecast.scene.catalog
     if not catalog.sets:
         return
@@ -215,16 +240,28 @@ def _compare_with_folder(
     if applied.id in forecast.renamed:
         words = f"the patch folder calls it {forecast.renamed[applied.id]} now"
         yield Drift(applied.id, Cause.PATCH_CHANGED, words, f"patchkit apply{again}", *about)
-    elif applied.id not in catalog.patches:
-        words = "no patch folder has it any more"
-        yield Drift(applied.id, Cause.PATCH_REMOVED, words, f"patchkit revert {applied.id}{again}", *about)
-    elif applied.id in forecast.dropped or _was_taken_off(catalog, applied):
-        words = "it is not on the declared list any more"
-        yield Drift(applied.id, Cause.PATCH_REMOVED, words, f"patchkit revert {applied.id}{again}", *about)
-    elif in_place and row is not None and row.state is not PatchState.APPLIED:
-        words = _foretell(row) if row.state is not PatchState.OUTDATED else "the diff at hand is not the one applied"
-        remedy = suggest(Cause.PATCH_CHANGED, applied.id, row.state, found=owner.version, at_hand=True, again=again)
-        yield Drift(applied.id, Cause.PATCH_CHANGED, words, remedy, *about)
+    elif removal := _tell_removal(forecast, applied):
+        remedy = rows[0].remedy if rows else f"patchkit revert {applied.id}{again}"  # one command mends all its rows
+        yield Drift(applied.id, Cause.PATCH_REMOVED, removal, remedy, *about)
+    elif not rows and row is not None and row.state is not PatchState.APPLIED:
+        state = _state_now(row)
+        words = _foretell(row)
+        if row.state is PatchState.OUTDATED:
+            words = "the diff at hand is not the one applied" + (f", and does not fit: {words}" if row.failed else "")
+        remedy = suggest(Cause.PATCH_CHANGED, applied.id, state, found=owner.version, at_hand=True, again=again)
+        yield Drift(applied.id, Cause.PATCH_CHANGED, words, remedy, *about[:3], state)
+
+
+def _tell_removal(forecast: _Forecast, applied: Applied) -> str:
+    """Why the patch folder wants ``applied`` gone; "" where it does not, or where there is none."""
+    catalog = forecast.scene.catalog
+    if not catalog.sets or applied.id in forecast.renamed:
+        return ""
+    if applied.id not in catalog.patches:
+        return "no patch folder has it any more"
+    if applied.id in forecast.dropped or _was_taken_off(catalog, applied):
+        return "it is not on the declared list any more"
+    return ""
 
 
 def _was_taken_off(catalog: Catalog, applied: Applied) -> bool:

@@ -20,8 +20,7 @@ from patchkit.report import Report, to_document
 def tell(report: Report, output: Output) -> int:
     """Print ``report`` as it was asked for, and return its exit code."""
     if output.json:
-        print_json(to_document(report))
-        return int(report.exit_code)
+        return tell_json(to_document(report, again=output.again), report)
     return tell_with(text.render(report, verbose=output.verbose, again=output.again), report, output)
 
 
@@ -32,6 +31,13 @@ def tell_with(lines: Iterable[str], report: Report, output: Output) -> int:
     return tell_problems(report, output)
 
 
+def tell_json(document: Any, report: Report) -> int:
+    """Print ``document``, which says what ``report`` found; return its exit code."""
+    print_json(document)
+    mark_changed(report.wrote)
+    return int(report.exit_code)
+
+
 def tell_problems(report: Report, output: Output) -> int:
     """The warnings and errors of ``report`` on standard error; the exit code."""
     for line in text.render_notices(report):
@@ -39,6 +45,7 @@ def tell_problems(report: Report, output: Output) -> int:
     if report.error is not None:
         for line in text.render_error(report.error):
             echo(line, err=True, color=output.color)
+    mark_changed(report.wrote)
     return int(report.exit_code)
 
 
@@ -57,7 +64,7 @@ def _show_control(match: re.Match[str]) -> str:
 
 
 def echo(line: str, *, err: bool = False, color: bool | None = None) -> None:
-    """Print, as long as somebody reads: the exit code is that of the command, not of its output."""
+    """Print, as long as somebody reads. Raises nothing where that fails; `weigh` makes it count."""
     _write(_CONTROL.sub(_show_control, line) + "\n", err=err, color=color)
 
 
@@ -73,10 +80,50 @@ def _write(message: str | bytes, *, err: bool = False, color: bool | None = None
     try:
         click.echo(message, nl=False, err=err, color=color)
     except OSError as error:
-        with suppress(OSError):
+        if err:
+            _close(stream)
+        else:
+            note_loss(error)
+
+
+# ---- output that is lost --------------------------------------------------------------------------------------
+
+_LOST, _CHANGED = "patchkit.lost", "patchkit.changed"
+
+
+def note_loss(error: OSError) -> bool:
+    """Say that standard output took no more, and whether that counts: a reader that went away does not."""
+    _close(sys.stdout)
+    if isinstance(error, BrokenPipeError):
+        return False
+    echo(f"{click.style('error', fg='red', bold=True)}: the output could not be written: {error.strerror}", err=True)
+    _notes()[_LOST] = True
+    return True
+
+
+def _close(stream: TextIO | None) -> None:
+    """What it still holds would be written at the exit of the process, and fail anew."""
+    with suppress(OSError):
+        if stream is not None:
             stream.close()
-        if not err and not isinstance(error, BrokenPipeError):
-            echo(f"the output could not be written: {error.strerror}", err=True)
+
+
+def mark_changed(changed: bool) -> None:
+    """Note that this run wrote what was asked for: its exit code tells that, whatever becomes of the output."""
+    if changed:
+        _notes()[_CHANGED] = True
+
+
+def weigh(code: int) -> int:
+    """The exit code of a run whose own is ``code``: an answer that could not be written is none."""
+    lost = _LOST in _notes() and _CHANGED not in _notes()
+    return int(ExitCode.ROLLED_BACK) if lost and code in (ExitCode.DONE, ExitCode.NO) else code
+
+
+def _notes() -> dict[str, Any]:
+    """What is noted of this run; it ends with it, for it lies in click's context."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else context.meta
 
 
 def print_json(document: Any) -> int:

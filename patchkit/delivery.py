@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from click import unstyle
 
 from patchkit import text
-from patchkit.console import echo, print_json, tell_with
+from patchkit.console import echo, mark_changed, tell_json, tell_with
 from patchkit.drift_text import render_drift, tell_headline
 from patchkit.errors import PatchkitError
 from patchkit.escapes import make_legible
@@ -29,9 +29,10 @@ def catch(compare: Callable[[], Report]) -> Report:
 def deliver(report: Report, delivery: Delivery, output: Output) -> int:
     """Write ``report`` where it is wanted and return its exit code. Raises what `write_output` raises."""
     if delivery.file is not None:
-        document = render_as(report, delivery.format, verbose=output.verbose)
+        document = render_as(report, delivery.format, output)
         write_output(delivery.file, document.encode("utf-8", "backslashreplace"))
-        if not output.quiet:
+        mark_changed(True)
+        if not (output.quiet or output.json):
             name = make_legible(delivery.file)
             echo(f"{make_legible(tell_headline(report))}; the report is in {name}", color=output.color)
         return _tell_aside(report, output)
@@ -39,10 +40,9 @@ def deliver(report: Report, delivery: Delivery, output: Output) -> int:
         case Format.TEXT:
             return tell_with(_render_lines(report, verbose=output.verbose), report, output)
         case Format.JSON:
-            print_json(to_document(report))
-            return int(report.exit_code)
+            return tell_json(to_document(report, again=output.again), report)
         case Format.MARKDOWN | Format.JUNIT | Format.HTML:
-            echo(render_as(report, delivery.format).removesuffix("\n"), color=output.color)
+            echo(render_as(report, delivery.format, output).removesuffix("\n"), color=output.color)
             return _tell_aside(report, output)
 
 
@@ -55,15 +55,15 @@ def _render_lines(report: Report, *, verbose: bool) -> Iterator[str]:
     return iter(()) if report.error is not None else render_drift(report, verbose=verbose)
 
 
-def render_as(report: Report, format: Format, *, verbose: bool = False) -> str:
+def render_as(report: Report, format: Format, output: Output) -> str:
     """The whole report as one text that ends in a line feed, without colours."""
     match format:
         case Format.TEXT:
             errors = text.render_error(report.error) if report.error is not None else ()
-            lines = (*_render_lines(report, verbose=verbose), *text.render_notices(report), *errors)
+            lines = (*_render_lines(report, verbose=output.verbose), *text.render_notices(report), *errors)
             return "".join(f"{make_legible(unstyle(line))}\n" for line in lines)
         case Format.JSON:
-            return f"{json.dumps(to_document(report), indent=2)}\n"
+            return f"{json.dumps(to_document(report, again=output.again), indent=2)}\n"
         case Format.MARKDOWN:
             from patchkit.markdown import render_markdown
 

@@ -9,15 +9,14 @@ import click
 
 from patchkit.aftermath import Aftermath, follow, reapply
 from patchkit.comparison import compare
-from patchkit.console import Progress, echo, print_json, tell, tell_problems
+from patchkit.console import Progress, echo, mark_changed, tell, tell_json, tell_problems
 from patchkit.delivery import catch, deliver
 from patchkit.drift_text import summarise
-from patchkit.errors import ExitCode
 from patchkit.formats import Delivery, Format
 from patchkit.golden import to_document as golden_to_document
 from patchkit.golden import write_golden
 from patchkit.inventory import compare_with, export
-from patchkit.options import COMMON, REPORT, Output, split, to_delivery, with_options
+from patchkit.options import COMMON, REPORT, Output, split, to_delivery, to_file, with_options
 from patchkit.outputs import write_output
 from patchkit.report import to_document
 from patchkit.scene import Options
@@ -50,12 +49,23 @@ def run(command: tuple[str, ...], wants_reapply: bool, **keys: Any) -> int:
     """
     options, output = split(keys)
     found = follow(options, command, again=output.again, output_to_error=output.json)
-    if wants_reapply and found.everything:
-        return found.code or _reapply(options, found, output)
-    delivery = Delivery(Format.JSON if output.json else Format.TEXT)
-    if found.report.drift or output.json or output.verbose:
-        return found.code or deliver(found.report, delivery, output)
-    return found.code or tell_problems(found.report, output)
+    mark_changed(True)
+    if wants_reapply and found.everything and not found.code:
+        return _reapply(options, found, output)
+    return _tell_aftermath(found, output)
+
+
+def _tell_aftermath(found: Aftermath, output: Output) -> int:
+    """COMMAND's exit code comes first; what became of the patches is told all the same."""
+    report = found.report
+    if output.json:
+        failure = {"ok": False, "exit_code": found.code} if found.code else {}
+        told = tell_json({**to_document(report, again=output.again), **failure}, report)
+    elif report.drift or output.verbose:
+        told = deliver(report, Delivery(Format.TEXT), output)
+    else:
+        told = tell_problems(report, output)
+    return found.code or told
 
 
 def _reapply(options: Options, found: Aftermath, output: Output) -> int:
@@ -69,22 +79,27 @@ def _reapply(options: Options, found: Aftermath, output: Output) -> int:
 
 @click.command("export")
 @click.option(
-    "--output", "target", metavar="FILE", type=click.Path(readable=False), help="Write to FILE, not standard output."
+    "--output",
+    "target",
+    metavar="FILE",
+    type=click.Path(readable=False),
+    help="Write to FILE; - is standard output.",
 )
 @with_options(COMMON)
 def export_(target: str | None, **keys: Any) -> int:
     """Write what is applied, with digests, as one file that `drift --against` reads."""
     options, output = split(keys)
     golden, report = export(options)
-    if target is not None:
-        write_output(target, write_golden(golden))
+    file = to_file(target)
+    if file is not None:
+        write_output(file, write_golden(golden))
+        mark_changed(True)
     if output.json:
-        print_json({**to_document(report), "export": golden_to_document(golden)})
-        return int(ExitCode.DONE)
-    if target is None:
+        return tell_json({**to_document(report), "export": golden_to_document(golden)}, report)
+    if file is None:
         echo(write_golden(golden).decode().rstrip("\n"))
     elif not output.quiet:
-        echo(f"wrote {target}: {', '.join(str(patch.id) for patch in golden.patches) or 'no patch'}")
+        echo(f"wrote {file}: {', '.join(str(patch.id) for patch in golden.patches) or 'no patch'}")
     return tell_problems(report, output)
 
 

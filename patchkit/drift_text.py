@@ -76,7 +76,8 @@ def tell_versions(row: Drift) -> str:
         return ""
     if row.recorded is None or row.recorded == row.found:
         return f"{row.distribution} {row.found or ''}".rstrip()
-    return f"{row.distribution} {row.recorded} -> {row.found or 'none'}"
+    unknown = "?" if row.cause in (Cause.REINSTALLED, Cause.EDITED) else "none"
+    return f"{row.distribution} {row.recorded} -> {row.found or unknown}"
 
 
 def _render_details(row: Drift, *, verbose: bool) -> Iterator[str]:
@@ -89,7 +90,8 @@ def _render_details(row: Drift, *, verbose: bool) -> Iterator[str]:
 
 def _render_forecast(row: Drift, patch: PatchReport) -> Iterator[str]:
     """What of the patch does not fit the version that is installed now, hunk by hunk."""
-    if row.cause not in (Cause.UPGRADED, Cause.DOWNGRADED, Cause.NOT_APPLIED) or not patch.failed:
+    told = (Cause.UPGRADED, Cause.DOWNGRADED, Cause.NOT_APPLIED, Cause.PATCH_CHANGED)
+    if row.cause not in told or not patch.failed:
         return
     for file in patch.files:
         if file.hunks or file.message:

@@ -22,11 +22,15 @@ from patchkit.wanted import check_known, check_operands, list_declared
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How `post_install` goes about it (docs/reference/commands.md). ``report_file`` gets the JSON document."""
+    """How `post_install` goes about it (docs/reference/commands.md). ``report_file`` gets the JSON document.
+
+    ``again`` are the options that the next command needs to mean the same environment and patches.
+    """
 
     required: tuple[str, ...] = ()
     report_file: str | None = None
     how: ApplyOptions = DEFAULTS
+    again: str = ""
 
 
 ORDINARY = BuildOptions()
@@ -44,7 +48,7 @@ def post_install(options: Options, wish: BuildOptions = ORDINARY, progress: Prog
         built = _build(options, wish, progress)
     except PatchkitError as error:
         built = BuildReport(Report("post-install", error=error), Tally(), required=wish.required)
-    return built if wish.report_file is None else _write(built, wish.report_file)
+    return built if wish.report_file is None else _write(built, wish.report_file, wish.again)
 
 
 def _build(options: Options, wish: BuildOptions, progress: Progress) -> BuildReport:
@@ -107,8 +111,8 @@ def _news(verified: Report, applied: Report) -> tuple[Notice, ...]:
     )
 
 
-def _write(built: BuildReport, path: str) -> BuildReport:
-    document = json.dumps(to_build_document(built), indent=2, ensure_ascii=True) + "\n"
+def _write(built: BuildReport, path: str, again: str) -> BuildReport:
+    document = json.dumps(to_build_document(built, again=again), indent=2, ensure_ascii=True) + "\n"
     try:
         write_output(path, document.encode("ascii"))
     except PatchkitError as error:

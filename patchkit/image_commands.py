@@ -9,11 +9,21 @@ import click
 from patchkit.bill import BillFormat, SpecVersion
 from patchkit.build_log import render_build
 from patchkit.change import ApplyOptions
-from patchkit.console import Progress, print_document, print_json, print_lines, tell, tell_problems, tell_with
+from patchkit.console import (
+    Progress,
+    mark_changed,
+    print_document,
+    print_json,
+    print_lines,
+    tell,
+    tell_json,
+    tell_problems,
+    tell_with,
+)
 from patchkit.errors import UsageError
 from patchkit.image_build import BuildOptions, post_install
 from patchkit.materials import BillOptions, make_bill
-from patchkit.options import COMMON, LOCK_TIMEOUT, Output, split, with_options
+from patchkit.options import COMMON, LOCK_TIMEOUT, Output, split, to_file, with_options
 from patchkit.snippets import SnippetKind, make_snippet, to_snippet_document
 from patchkit.tally import BuildReport, to_build_document
 
@@ -35,17 +45,19 @@ def post_install_(
 ) -> int:
     """Behind pip or uv in an image build: apply exactly what is declared, verify, and log it."""
     options, output = split(keys)
+    if report_file == "-":
+        raise UsageError("--report - would be a file of that name", hint="--json prints the document")
     how = ApplyOptions(strict=strict, checks=not no_checks, lock_timeout=lock_timeout)
     with Progress(output) as progress:
-        built = post_install(options, BuildOptions(required, report_file, how), progress.advance)
+        built = post_install(options, BuildOptions(required, report_file, how, output.again), progress.advance)
+    mark_changed(report_file is not None)
     return _log(built, output)
 
 
 def _log(built: BuildReport, output: Output) -> int:
     report = built.report
     if output.json:
-        print_json(to_build_document(built))
-        return int(report.exit_code)
+        return tell_json(to_build_document(built, again=output.again), report)
     return tell_with(render_build(built, verbose=output.verbose, again=output.again), report, output)
 
 
@@ -62,7 +74,7 @@ def snippet(kind: str, **keys: Any) -> int:
 
 
 @click.command()
-@click.option("--output", "output_file", metavar="FILE", help="Write the bill there instead of printing it.")
+@click.option("--output", "output_file", metavar="FILE", help="Write the bill there; - is standard output.")
 @click.option("--merge", metavar="FILE", help="Put the patches into this bill, which another tool made (JSON).")
 @click.option(
     "--format",
@@ -84,6 +96,7 @@ def sbom(
 ) -> int:
     """A bill of materials (CycloneDX) of the patched distributions, with their patches."""
     options, output = split(keys)
+    output_file = to_file(output_file)
     if output.json and output_file is None:
         words = "the document of --json and the bill cannot both be on standard output"
         raise UsageError(words, hint="give --output FILE for the bill; or leave out --json, for the bill is JSON too")
@@ -92,6 +105,7 @@ def sbom(
         wish = BillOptions(BillFormat(form), version, merge, output_file, skip_drifted)
         bill = make_bill(options, wish, progress.advance)
     if output_file is not None:
+        mark_changed(True)
         return tell(bill.report, output)
     print_document(bill.data)
     return tell_problems(bill.report, output)

@@ -14,7 +14,7 @@ from patchkit.bases import Facts
 from patchkit.candidates import name_diff, parse, read_kept_diff
 from patchkit.causes import describe_file
 from patchkit.drift import DriftedFile
-from patchkit.errors import PatchkitError
+from patchkit.errors import AmbiguousDistribution, PatchkitError
 from patchkit.fold import Layer
 from patchkit.installed import Content, Distribution, sha256
 from patchkit.moves import changed_symbols, find_moved
@@ -28,16 +28,22 @@ from patchkit.survey import read_ownership
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The distribution that was patched, as it is now; ``trouble`` says why there is none to speak of."""
+    """The distribution that was patched, as it is now; ``trouble`` says why there is none to speak of.
+
+    ``ambiguous``: more than one is there, so no RECORD tells what its files should be.
+    """
 
     scene: Scene
     distribution: Distribution | None
     trouble: str = ""
+    ambiguous: bool = False
 
     @classmethod
     def find(cls, scene: Scene, name: str) -> Owner:
         try:
             return cls(scene, find_distribution(scene.listing, name, scene.environment))
+        except AmbiguousDistribution as error:
+            return cls(scene, None, f"{error.message}; {error.hint}", ambiguous=True)
         except PatchkitError as error:
             return cls(scene, None, error.message)
 

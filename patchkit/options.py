@@ -110,7 +110,7 @@ REPORT = (
         "--output",
         metavar="FILE",
         type=click.Path(readable=False),
-        help="Write the report to a file.",
+        help="Write the report to a file; - is standard output.",
     ),
 )
 
@@ -169,7 +169,12 @@ def to_delivery(keys: dict[str, Any]) -> Delivery:
         raise UsageError(f"--json and --format {typed} contradict each other", hint="give one of them")
     format = Format(typed) if typed is not None else Format.JSON if json else Format.TEXT
     keys["as_json"] = format is Format.JSON
-    return Delivery(format, keys.pop("output"))
+    return Delivery(format, to_file(keys.pop("output")))
+
+
+def to_file(name: str | None) -> str | None:
+    """The file that ``--output`` names; None is standard output, which ``-`` names."""
+    return None if name == "-" else name
 
 
 def to_how(keys: dict[str, Any]) -> ApplyOptions:

@@ -85,8 +85,11 @@ class Rebased:
         return ExitCode.NO if any(patch.check_failed for patch in self.patches) else ExitCode.DONE
 
 
-def to_rebased(rebased: Rebased) -> dict[str, Any]:
-    """The JSON document of ``rebase`` (docs/reference/json.md)."""
+def to_rebased(rebased: Rebased, *, again: str = "") -> dict[str, Any]:
+    """The JSON document of ``rebase`` (docs/reference/json.md).
+
+    ``again`` are the options that the next command needs to mean the same environment and patches.
+    """
     return {
         "schema": SCHEMA,
         "command": "rebase",
@@ -96,13 +99,13 @@ def to_rebased(rebased: Rebased) -> dict[str, Any]:
         "set": rebased.set,
         "distribution": rebased.distribution,
         "to": rebased.to,
-        "patches": [_describe(patch) for patch in rebased.patches],
+        "patches": [_describe(patch, again) for patch in rebased.patches],
         "written": list(rebased.written),
         "warnings": [{"code": notice.code, "message": notice.message} for notice in rebased.notices],
     }
 
 
-def _describe(patch: RebasedPatch) -> dict[str, Any]:
+def _describe(patch: RebasedPatch, again: str) -> dict[str, Any]:
     return {
         "patch": patch.id.patch,
         "result": patch.result.value,
@@ -125,5 +128,5 @@ def _describe(patch: RebasedPatch) -> dict[str, Any]:
         "folder": patch.folder or None,
         "message": patch.message or None,
         "advice": patch.advice or None,
-        "next": patch.next or None,
+        "next": patch.next + again if patch.next else None,
     }

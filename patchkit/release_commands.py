@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from patchkit import text
-from patchkit.console import Progress, echo, print_json, print_lines
+from patchkit.console import Progress, echo, mark_changed, print_json, print_lines
 from patchkit.coverage import cover
 from patchkit.errors import ExitCode
 from patchkit.fits import to_coverage
@@ -72,8 +72,9 @@ def rebase_command(operand: str, to: str, base: str, dry_run: bool, **keys: Any)
     how = RebaseOptions(base, dry_run, _to_source(keys))
     with Progress(output) as progress:
         rebased = rebase(options, operand, to, how, progress.advance)
+    mark_changed(not dry_run)
     if output.json:
-        print_json(to_rebased(rebased))
+        print_json(to_rebased(rebased, again=output.again))
     elif not output.quiet or rebased.exit_code is not ExitCode.DONE:
         print_lines(render_rebased(rebased, verbose=output.verbose, again=output.again), output)
     return int(rebased.exit_code)

@@ -73,8 +73,11 @@ class Report:
         return sum(check.result is CheckResult.SKIPPED for patch in self.patches for check in patch.checks)
 
 
-def to_document(report: Report) -> dict[str, Any]:
-    """The JSON document of ``report``: stable keys, unknown values null."""
+def to_document(report: Report, *, again: str = "") -> dict[str, Any]:
+    """The JSON document of ``report``: stable keys, unknown values null.
+
+    ``again`` are the options that the next command needs to mean the same environment and patches.
+    """
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "command": report.command or None,
@@ -82,7 +85,7 @@ def to_document(report: Report) -> dict[str, Any]:
         "exit_code": int(report.exit_code),
         "dry_run": report.dry_run,
         "environment": {"site_root": report.site_root, "python": report.python},
-        "patches": [_from_patch(patch) for patch in report.patches],
+        "patches": [_from_patch(patch, again) for patch in report.patches],
         "skipped_checks": report.skipped_checks,
         "warnings": [{"code": notice.code, "message": notice.message} for notice in report.notices],
     }
@@ -106,7 +109,7 @@ def _from_error(error: PatchkitError) -> Mapping[str, object]:
     return document
 
 
-def _from_patch(patch: PatchReport) -> Mapping[str, object]:
+def _from_patch(patch: PatchReport, again: str) -> Mapping[str, object]:
     return {
         "set": patch.id.set,
         "patch": patch.id.patch,
@@ -118,7 +121,7 @@ def _from_patch(patch: PatchReport) -> Mapping[str, object]:
         "message": patch.message or None,
         "files": describe_files(patch.files),
         "checks": describe_checks(patch.checks),
-        "next": patch.next or None,
+        "next": patch.next + again if patch.next else None,
     }
 
 

@@ -252,5 +252,6 @@ def recover(options: Options, *, lock_timeout: float = 10.0) -> Report:
         scene.environment.python,
         notices=scene.notices,
         error=error,
+        wrote=found is not Recovery.NOTHING,
         summary=words[found] if error is None else "",
     )

@@ -66,11 +66,11 @@ def count_checks(rows: Collection[PatchReport]) -> Counter[CheckResult]:
     return Counter(check.result for row in rows for check in row.checks)
 
 
-def to_build_document(built: BuildReport) -> dict[str, Any]:
-    """The JSON document of ``post-install``: that of every command, with the counts."""
+def to_build_document(built: BuildReport, *, again: str = "") -> dict[str, Any]:
+    """The JSON document of ``post-install``: that of every command, with the counts. ``again`` as in `to_document`."""
     tally = built.tally
     return {
-        **to_document(built.report),
+        **to_document(built.report, again=again),
         "counts": {
             "declared": tally.declared,
             "applicable": tally.applicable,

@@ -22,7 +22,7 @@ from patchkit import __version__
 from patchkit.cli import NAMES, cli, find_command, main
 from rivals import add_slow_check, held, wait_for, words_of
 from stages import MOD, Stage, edit, make_diff, make_stage, patch, put, sample_wheel
-from worlds import clean_environment, run, tree
+from worlds import clean_environment, patchkit_command, run, tree
 
 ANSI = re.compile(r"\x1b\[")
 COMMANDS = sorted(NAMES)
@@ -384,6 +384,71 @@ def test_what_was_asked_for_is_done_though_nobody_reads_on(stage: Stage) -> None
     assert run_without_reader(stage, "apply") == (0, "")
     assert b"five" in stage.read()
     assert stage.run("verify").exit_code == 0
+
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+LOST = "error: the output could not be written: No space left on device\n"
+
+
+@FULL
+@pytest.mark.parametrize("output", [[], ["--json"]])
+@pytest.mark.parametrize(
+    "args", [["list"], ["show", "fix"], ["check"], ["status"], ["drift"], ["snippet", "containerfile"]]
+)
+def test_an_answer_that_cannot_be_written_is_a_failure(args: list[str], output: list[str], stage: Stage) -> None:
+    code, err = run_on_full_disk(stage, *args, *output)
+    assert code == 7 and LOST in err
+
+
+@FULL
+@pytest.mark.parametrize("output", [[], ["--json"]])
+def test_what_was_changed_counts_though_it_cannot_be_told(output: list[str], stage: Stage) -> None:
+    assert run_on_full_disk(stage, "apply", *output) == (0, LOST)
+    assert b"five" in stage.read()
+    code, err = run_on_full_disk(stage, "apply", *output)  # nothing to do: the answer is all there was
+    assert code == 7 and LOST in err
+    stage.write(MOD, b"edited\n")
+    code, err = run_on_full_disk(stage, "apply", *output)
+    assert code == 5 and LOST in err
+    stage.run("revert", "--all", "--discard-edits").expect()
+
+
+@FULL
+@pytest.mark.parametrize("args", [["--help"], ["apply", "--help"], ["--version"]])
+def test_help_that_cannot_be_written_is_a_failure_and_no_bug(args: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        assert run_into(full.fileno(), *args) == (7, LOST)
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert run_into(writer, *args) == (0, "")
+    os.close(writer)
+
+
+def run_into(descriptor: int, *args: str) -> tuple[int, str]:
+    ended = subprocess.run(
+        [*patchkit_command(), *args],
+        env=clean_environment(),
+        stdout=descriptor,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    return ended.returncode, ended.stderr.decode()
+
+
+def run_on_full_disk(stage: Stage, *args: str) -> tuple[int, str]:
+    """The exit code and the errors of a real process whose standard output takes nothing."""
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            words_of(stage, *args),
+            cwd=stage.folder,
+            env=clean_environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    return ended.returncode, ended.stderr.decode()
 
 
 def run_without_reader(stage: Stage, *args: str) -> tuple[int, str]:

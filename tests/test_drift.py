@@ -402,6 +402,68 @@ def test_a_patch_that_got_another_name_is_one_that_changed(world: World) -> None
 
 
 @BOTH
+def test_a_marker_that_is_false_by_now_is_told_and_the_remedy_takes_the_patch_out(world: World) -> None:
+    write_set(world.patches, markers="platform_system == 'Plan9'")
+    row = only(world.drift())
+    assert (row["cause"], row["state"]) == ("patch-changed", "not-applicable")
+    world.type(row["remedy"]).expect(0)
+    assert world.drift() == []
+    assert world.core.read_bytes() == SHIPPED
+
+
+def test_a_diff_that_changed_and_does_not_fit_is_a_conflict(world: World) -> None:
+    put(world.patches / "fix/core.patch", make_diff({CORE: core("7")}, {CORE: core("8")}))
+    row = only(world.drift())
+    assert (row["cause"], row["state"]) == ("patch-changed", "conflict")
+    assert "does not fit" in row["detail"] and "hunk 1" in row["detail"]
+    assert "hunk 1" in world.type(row["remedy"]).expect(1).out
+    assert "hunk 1 (line 4) conflict: " in world.run("drift").expect(1).out
+
+
+def test_an_edited_file_of_a_patch_that_was_removed_has_one_remedy(world: World) -> None:
+    world.core.write_bytes(b"mine\n")
+    world.declare(deselect=["fix/core"])
+    rows = world.drift()
+    assert [row["cause"] for row in rows] == ["edited", "patch-removed"]
+    [remedy] = {row["remedy"] for row in rows}
+    world.type(remedy).expect(0)
+    assert world.drift() == []
+    assert world.core.read_bytes() == SHIPPED
+
+
+def test_an_edited_file_that_an_upgrade_left_behind_is_replaced_by_the_remedy(world: World) -> None:
+    (world.venv.site_packages / EXTRA).write_bytes(b"mine\n")
+    kept = world.folder / "kept.py"
+    shutil.move(world.venv.site_packages / EXTRA, kept)
+    world.install("2.0")
+    shutil.move(kept, world.venv.site_packages / EXTRA)
+    row = only(world.drift(), "extra")
+    assert (row["cause"], row["state"]) == ("upgraded", "conflict")
+    world.type(row["remedy"]).expect(0)
+    assert (world.venv.site_packages / EXTRA).read_bytes() == b"EXTRA = 1\n"
+
+
+@pytest.mark.parametrize(("there", "cause"), [(SHIPPED, "reinstalled"), (b"mine\n", "edited")])
+def test_two_copies_of_the_metadata_are_named_and_no_remedy_is_made_up(world: World, there: bytes, cause: str) -> None:
+    real = next(world.venv.site_packages.glob("demo_dist-*.dist-info"))
+    shutil.copytree(real, real.with_name("demo_dist-0.9.dist-info"))
+    world.core.write_bytes(there)
+    document = world.run("drift", "--json").expect(1).json()
+    [row] = document["drift"]
+    assert (row["patch"], row["cause"], row["remedy"]) == ("core", cause, None)
+    assert "demo_dist-0.9.dist-info" in row["detail"] and real.name in row["detail"]
+    assert [warning["code"] for warning in document["warnings"]] == ["ambiguous-distribution"]
+
+
+def test_a_distribution_that_lost_its_record_is_told_and_the_remedy_works(world: World) -> None:
+    (next(world.venv.site_packages.glob("demo_dist-*.dist-info")) / "RECORD").unlink()
+    world.core.write_bytes(SHIPPED)
+    row = only(world.drift())
+    assert row["cause"] == "uninstalled" and "no RECORD" in row["detail"]
+    world.type(row["remedy"]).expect(0)
+    assert "core" not in world.causes()
+
+
 def test_an_environment_that_was_made_anew_is_not_silence(world: World, uv: Path) -> None:
     where = ("--python", world.venv.python.resolve(), "--no-config", "--offline", world.venv.root)
     worlds.run(uv, "venv", "--clear", *where, cwd=world.folder).expect()
@@ -468,8 +530,9 @@ def test_a_stale_copy_of_the_metadata_is_a_warning_as_long_as_the_patch_is_in_pl
     assert "installed twice" in world.run("drift").expect(0).err
     world.core.write_bytes(SHIPPED)
     row = only(world.drift())
-    assert row["cause"] == "uninstalled"
+    assert row["cause"] == "reinstalled"
     assert "installed twice" in row["detail"]
+    assert "demo-dist 1.0 -> ?" in world.run("drift").expect(1).out
 
 
 def test_an_editable_install_in_the_place_of_what_was_patched_is_named(world: World) -> None:
@@ -574,6 +637,25 @@ def test_run_passes_output_and_exit_code_through(world: World) -> None:
     assert world.run("run", "--", "sh", "-c", "kill -9 $$").exit_code == 137
     assert world.run("run", "true").expect(0).out == ""
     assert "cannot be run" in world.run("run", "--", "/no/such/program").expect(2).err
+
+
+def test_run_tells_what_a_command_did_that_failed_and_ends_with_its_code(world: World) -> None:
+    damage = f"echo mine > {shlex.quote(str(world.core))}; exit 9"
+    assert "fix/core  edited" in world.run("run", "--", "sh", "-c", damage).expect(9).out
+    world.run("apply", "--discard-edits").expect(0)
+    document = world.run("run", "--json", "--", "sh", "-c", damage).expect(9).json()
+    assert (document["ok"], document["exit_code"], document["drift"][0]["cause"]) == (False, 9, "edited")
+
+
+@pytest.mark.parametrize("output", [[], ["--json"], ["--reapply"]])
+def test_a_command_that_fails_and_leaves_nothing_to_read_ends_with_its_code(world: World, output: list[str]) -> None:
+    ledger = world.venv.site_packages / ".patchkit/ledger.json"
+    said = world.run("run", *output, "--", "sh", "-c", f"echo '{{' > {shlex.quote(str(ledger))}; exit 9").expect(9)
+    if output == ["--json"]:
+        document = said.json()
+        assert (document["exit_code"], document["error"]["code"]) == (9, "damaged-state")
+    else:
+        assert "ledger.json is damaged" in said.err
 
 
 def test_run_with_json_prints_one_document_and_the_commands_words_elsewhere(world: World) -> None:
@@ -698,6 +780,62 @@ def test_what_a_golden_file_does_not_hold_is_told(world: World, tmp_path: Path) 
     assert (row["patch"], row["cause"]) == ("core", "patch-removed")
     world.type(row["remedy"]).expect(0)
     assert world.drift("--against", str(tmp_path / "golden.json")) == []
+
+
+def test_another_diff_than_the_golden_one_has_a_remedy_only_where_the_folder_has_that_diff(
+    world: World, tmp_path: Path
+) -> None:
+    golden = str(tmp_path / "golden.json")
+    world.run("export", "--output", golden).expect(0)
+    write_set(world.patches, core("42", "'better'"))
+    world.run("apply").expect(0)
+    row = only(world.drift("--against", golden))
+    assert (row["cause"], row["remedy"]) == ("patch-changed", None)
+    assert "the patch folder at hand has another diff" in row["detail"]
+    assert only(world.drift("--against", golden, patches=False))["remedy"] is None
+    write_set(world.patches)
+    world.type(only(world.drift("--against", golden))["remedy"]).expect(0)
+    assert world.drift("--against", golden) == []
+
+
+def test_a_patch_that_only_shares_its_file_with_one_that_is_missing_is_not_edited(world: World, tmp_path: Path) -> None:
+    golden = str(tmp_path / "golden.json")
+    add_second(world)
+    world.run("apply").expect(0)
+    world.run("export", "--output", golden).expect(0)
+    world.run("revert", "fix/core").expect(0)
+    [row] = world.drift("--against", golden)
+    assert (row["patch"], row["cause"]) == ("core", "not-applied")
+    assert "what it shares with more/top differs for that" in row["detail"]
+    world.type(row["remedy"]).expect(0)
+    assert world.drift("--against", golden) == []
+    world.core.write_bytes(b"mine\n")
+    assert {row["cause"] for row in world.drift("--against", golden)} == {"edited"}
+
+
+def add_second(world: World) -> None:
+    """A patch of another set, on the same file."""
+    put(
+        world.patches / "more/top.patch",
+        make_diff({CORE: SHIPPED}, {CORE: SHIPPED.replace(b"LINE_6 = 6", b"LINE_6 = 0")}),
+    )
+    variant = {"name": "top", "variant": [{"versions": ">=1.0", "file": "top.patch"}]}
+    table = {"schema": 1, "name": "more", "distribution": "demo-dist", "patch": [variant]}
+    put(world.patches / "more/patchset.toml", to_toml(table).encode())
+
+
+@pytest.mark.parametrize("command", ["drift", "export"])
+def test_a_hyphen_is_standard_output(world: World, command: str) -> None:
+    assert world.run(command, "--output", "-").expect(0).out == world.run(command).expect(0).out
+    assert not (world.elsewhere / "-").exists()
+
+
+def test_nothing_but_the_document_is_printed_under_json_where_the_report_goes_to_a_file(
+    world: World, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "drift.json")
+    assert world.run("drift", "--json", "--output", file).expect(0).out == ""
+    assert json.loads((tmp_path / "drift.json").read_text())["command"] == "drift"
 
 
 def test_an_export_of_nothing_says_so(world: World, tmp_path: Path) -> None:
