@@ -74,7 +74,8 @@ def test_tables_keep_the_width_with_names_that_are_long(stage: Stage) -> None:
     name = "a-patch-set-with-quite-a-long-name"
     stage.add(name, patch("a-change-with-an-ordinary-name-of-some-length", edit(5, b"line_5 = 'five'\n")))
     stage.add(
-        "other", patch("a-change-for-later-versions-that-has-a-name-too", edit(9, b"line_9 = 'nine'\n"), versions=">=90")
+        "other",
+        patch("a-change-for-later-versions-that-has-a-name-too", edit(9, b"line_9 = 'nine'\n"), versions=">=90"),
     )
     for args in (["check"], ["status"], ["drift"], ["post-install"], ["apply", "--skip-unmatched"], ["verify"]):
         said = stage.run(*args)
