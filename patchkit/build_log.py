@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from patchkit import __version__
+from patchkit.columns import WIDTH, Cell, lay_out, wrap
 from patchkit.errors import ExitCode
 from patchkit.model import Action, CheckResult, PatchState
 from patchkit.report import PatchReport
@@ -21,12 +22,17 @@ def render_build(built: BuildReport, *, verbose: bool = False, again: str = "") 
     if report.site_root is not None:
         python = f" (Python {report.python})" if report.python is not None else ""
         yield f"environment {report.site_root}{python}"
-    cells = [(_word(built, row), str(row.id)) for row in report.patches]
-    widths = [max((len(cell[column]) for cell in cells), default=0) for column in range(2)]
-    for row, (word, name) in zip(report.patches, cells, strict=True):
-        yield f"{word:<{widths[0]}}  {name:<{widths[1]}}  {_describe(row)}".rstrip()
-        if row.failed and report.error is None:  # else the error says it
-            yield from (f"    {line}" for line in row.message.splitlines()[1:])
+    told = [_describe(built, row) for row in report.patches]
+    heads = [
+        (Cell(_word(built, row)), Cell(str(row.id)), Cell(what))
+        for row, (what, *_) in zip(report.patches, told, strict=True)
+    ]
+    for row, lines, (_, *more) in zip(report.patches, lay_out(heads), told, strict=True):
+        whole = "; ".join([lines[-1], *more])
+        yield from lines[:-1]
+        yield from (whole,) if len(whole) <= WIDTH else (lines[-1], *(piece for each in more for piece in wrap(each)))
+        if row.failed and report.error is None:
+            yield from (piece for line in row.message.splitlines()[1:] for piece in wrap(line))
         if verbose:
             yield from _list_parts(row)
     yield from _sum_up(built)
@@ -44,14 +50,15 @@ def _word(built: BuildReport, row: PatchReport) -> str:
     return "already applied" if row.state is PatchState.APPLIED else str(row.state.value)
 
 
-def _describe(row: PatchReport) -> str:
-    """What it was for, with the first line of what there is to say of it."""
-    what = f"{row.distribution} {row.installed}" if row.installed else row.distribution
-    parts = [what, *(row.message.splitlines()[:1])]
+def _describe(built: BuildReport, row: PatchReport) -> list[str]:
+    """What it was for, and the first line of what there is to say of it, unless the error says it."""
+    parts = [f"{row.distribution} {row.installed}" if row.installed else row.distribution]
+    if not row.failed or built.report.error is None:
+        parts += row.message.splitlines()[:1]
     tally = count_checks([row])
     if tally:
         parts.append("checks: " + ", ".join(f"{number} {result.value}" for result, number in tally.items()))
-    return "; ".join(parts)
+    return parts
 
 
 def _list_parts(row: PatchReport) -> Iterator[str]:

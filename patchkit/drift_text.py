@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from click import style
 
 from patchkit.alignment import LONGEST
+from patchkit.columns import WIDTH, Cell, lay_out, wrap
 from patchkit.drift import Cause, Drift, DriftedFile, HunkTrace, Trace
 from patchkit.escapes import make_legible
 from patchkit.report import PatchReport, Report
 
-WIDTH = 100
 SHOWN_LINES = 12
 """Lines of a hunk that are shown without --verbose."""
 
@@ -36,15 +35,18 @@ def render_drift(report: Report, *, verbose: bool = False) -> Iterator[str]:
         python = f" (Python {report.python})" if report.python is not None else ""
         yield style(f"environment {report.site_root}{python}", dim=True)
     rows = report.drift or ()
-    cells = [(name_row(row), row.cause.value, tell_versions(row)) for row in rows]
-    widths = [max((len(cell[column]) for cell in cells), default=0) for column in range(2)]
-    for row, (name, cause, versions) in zip(rows, cells, strict=True):
-        yield f"{name:<{widths[0]}}  {style(f'{cause:<{widths[1]}}', fg=_COLOURS[row.cause])}  {versions}".rstrip()
+    cells = [(Cell(name_row(row)), _paint(row.cause), Cell(tell_versions(row))) for row in rows]
+    for row, lines in zip(rows, lay_out(cells), strict=True):
+        yield from lines
         yield from _render_details(row, verbose=verbose)
         yield from (line for patch in report.patches if patch.id == row.id for line in _render_forecast(row, patch))
         if row.remedy:
             yield f"    remedy: {style(row.remedy, bold=True)}"
     yield report.summary or summarise(report)
+
+
+def _paint(cause: Cause) -> Cell:
+    return Cell(cause.value, style(cause.value, fg=_COLOURS[cause]))
 
 
 def tell_headline(report: Report) -> str:
@@ -118,13 +120,4 @@ def _indent(word: str, lines: Sequence[str], longest: int) -> Iterator[str]:
 
 
 def _wrap(lines: Iterable[str], indent: int) -> Iterator[str]:
-    margin = " " * indent
-    for line in lines:
-        yield from textwrap.wrap(
-            line,
-            WIDTH,
-            initial_indent=margin,
-            subsequent_indent=margin,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+    return (piece for line in lines for piece in wrap(line, " " * indent))

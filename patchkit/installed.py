@@ -18,8 +18,12 @@ def sha256(data: bytes) -> str:
 
 def is_below_root(path: str) -> bool:
     """Whether ``path`` can name a file below a site root: relative, without ``..``, backslash, NUL and surrogates."""
-    odd = any(character in "\\\0" or "\ud800" <= character <= "\udfff" for character in path)
-    return not odd and not {"", ".", ".."} & set(path.split("/"))
+    if "\\" in path or "\0" in path or {"", ".", ".."} & set(path.split("/")):
+        return False
+    try:
+        return path.isascii() or bool(path.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

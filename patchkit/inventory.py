@@ -11,7 +11,7 @@ from patchkit.bases import Facts
 from patchkit.catalog import read_set_file
 from patchkit.causes import find_causes
 from patchkit.drift import Cause, Drift, DriftedFile
-from patchkit.errors import BadExport, Drifted, ExitCode, PatchkitError
+from patchkit.errors import AmbiguousDistribution, BadExport, Drifted, ExitCode, PatchkitError
 from patchkit.golden import Golden, GoldenFile, GoldenPatch, read_golden, take
 from patchkit.installed import Content, FileState, Observed, Stamp, sha256
 from patchkit.memory import Owner
@@ -134,7 +134,7 @@ def _mention_doubt(comparison: _Comparison) -> Iterator[Notice]:
     for name in sorted({patch.distribution for patch in comparison.golden.patches}):
         owner = comparison.owner(name)
         if owner.ambiguous:
-            yield Notice("ambiguous-distribution", owner.trouble)
+            yield Notice(AmbiguousDistribution.code, owner.trouble)
 
 
 def _find_differences(comparison: _Comparison) -> Iterator[Drift]:

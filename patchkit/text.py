@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from click import style
 
+from patchkit.columns import MARGIN, Cell, lay_out, wrap
 from patchkit.errors import ExitCode, PatchkitError
 from patchkit.installed import FileState
 from patchkit.model import Action, CheckResult, HunkResult, PatchState
@@ -91,13 +92,16 @@ def render_error(error: PatchkitError) -> Iterator[str]:
 
 
 def _render_rows(report: Report, *, verbose: bool) -> Iterator[str]:
-    cells = [(str(row.id), _word(report, row), _installed(row), row.variant or "") for row in report.patches]
-    widths = [max((len(cell[column]) for cell in cells), default=0) for column in range(3)]
-    for row, (name, word, installed, variant) in zip(report.patches, cells, strict=True):
-        colour = "red" if row.failed else _COLOURS[row.state]
-        line = f"{name:<{widths[0]}}  {style(f'{word:<{widths[1]}}', fg=colour)}  {installed:<{widths[2]}}  {variant}"
-        yield line.rstrip()
+    cells = [_to_cells(report, row) for row in report.patches]
+    for row, lines in zip(report.patches, lay_out(cells), strict=True):
+        yield from lines
         yield from _render_details(report, row, verbose=verbose)
+
+
+def _to_cells(report: Report, row: PatchReport) -> tuple[Cell, ...]:
+    word = _word(report, row)
+    painted = style(word, fg="red" if row.failed else _COLOURS[row.state])
+    return Cell(str(row.id)), Cell(word, painted), Cell(_installed(row)), Cell(row.variant or "")
 
 
 def _installed(row: PatchReport) -> str:
@@ -119,7 +123,7 @@ def _word(report: Report, row: PatchReport) -> str:
 
 def _render_details(report: Report, row: PatchReport, *, verbose: bool) -> Iterator[str]:
     if row.message and not (report.error is not None and row.failed):
-        yield from _indent(row.message.splitlines())
+        yield from (piece for line in row.message.splitlines() for piece in wrap(line))
     for check in row.checks:
         if verbose or check.result is not CheckResult.PASSED:
             word, colour = _MARKS[check.result]
@@ -136,11 +140,11 @@ def _because(message: str) -> str:
 def _render_file(file: FileReport, *, verbose: bool) -> Iterator[str]:
     state = f" ({file.state.value})" if file.state is not None and file.state is not FileState.PRISTINE else ""
     problem = f": {file.message}" if file.message else ""
-    yield f"    {file.path}{state}{problem}"
+    yield from wrap(f"{file.path}{state}{problem}")
     for hunk in file.hunks:
         where = f"line {hunk.line}" + (f", offset {hunk.offset:+d}" if hunk.offset else "")
         because = f": {hunk.reason}" if hunk.reason else ""
-        yield f"      hunk {hunk.number} ({where}) {hunk.result.value}{because}"
+        yield from wrap(f"hunk {hunk.number} ({where}) {hunk.result.value}{because}", f"{MARGIN}  ")
         if hunk.result is HunkResult.CONFLICT and (verbose or len(hunk.expected) <= SHOWN_LINES):
             yield from _indent((f"expected | {_clip(line)}" for line in hunk.expected), 8)
             near = f" near line {hunk.nearest}" if hunk.nearest else ""

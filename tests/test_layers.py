@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("use", "memory comparison inventory aftermath materials"),
     ("use", "image_build snippets"),
     ("use", "remedies audit"),
-    ("people", "build_log"),
+    ("people", "columns build_log"),
     ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
     ("people", "authoring_text release_text authoring_commands release_commands"),
     ("people", "audit_text audit_commands"),

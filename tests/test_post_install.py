@@ -275,6 +275,12 @@ def test_a_required_name_that_nobody_has_is_an_error(name: str, code: int, stage
 # ---- --report -------------------------------------------------------------------------------------------------
 
 
+def test_a_report_on_standard_output_is_refused_with_the_option_that_prints_it(stage: Stage) -> None:
+    before = stage.tree()
+    assert "--json" in stage.run("post-install", "--report", "-").expect(2).err
+    assert stage.tree() == before
+
+
 def test_the_report_is_the_document_that_json_prints(stage: Stage) -> None:
     said = build(stage, "--report", str(stage.folder / "report.json"), "--json")
     assert json.loads((stage.folder / "report.json").read_bytes()) == said.json()
