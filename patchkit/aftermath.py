@@ -24,11 +24,22 @@ REAPPLY = replace(DEFAULTS, allow_empty=True)
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What there was before the command ran; ``place`` is the folder of the site root (device, inode), if any."""
+    """What there was before the command ran; ``place`` is an open descriptor of the site root's folder, if any.
+
+    It is held open meanwhile: the inode of a folder that is gone may be given to the next one.
+    """
 
     drift: tuple[Drift, ...] = ()
     applied: tuple[Applied, ...] = ()
-    place: tuple[int, int] | None = None
+    place: int | None = None
+
+    def is_here(self, root: str) -> bool:
+        """Whether the site root at ``root`` is the very folder of before, or there was none."""
+        return self.place is None or os.path.samestat(os.fstat(self.place), os.stat(root))
+
+    def close(self) -> None:
+        if self.place is not None:
+            os.close(self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,14 @@ def follow(options: Options, command: Sequence[str], *, again: str = "", output_
     error. Raises `UsageError` where the command cannot be started, and where it succeeded what `compare` raises.
     """
     before = _look(options)
-    code = run_command(command, output_to_error=output_to_error)
+    try:
+        code = run_command(command, output_to_error=output_to_error)
+        return _follow(options, before, code, again)
+    finally:
+        before.close()
+
+
+def _follow(options: Options, before: _Before, code: int, again: str) -> Aftermath:
     try:
         return _compare(options, before, code, again)
     except PatchkitError as error:
@@ -86,14 +104,9 @@ def _look(options: Options) -> _Before:
     try:
         report = compare(options)
         scene = open_scene(options, CatalogNeed.OPTIONAL, allow_interrupted=True)
-        return _Before(report.drift or (), scene.ledger.applied, _place(scene.root))
+        return _Before(report.drift or (), scene.ledger.applied, os.open(scene.root, os.O_RDONLY))
     except (PatchkitError, OSError):
         return _Before()
-
-
-def _place(root: str) -> tuple[int, int]:
-    status = os.stat(root)
-    return status.st_dev, status.st_ino
 
 
 def _key(row: Drift) -> tuple[object, ...]:
@@ -103,7 +116,7 @@ def _key(row: Drift) -> tuple[object, ...]:
 def _find_lost(options: Options, before: _Before, caused: Sequence[Drift], again: str) -> list[Drift]:
     """What was applied in an environment that is another folder now, so that its ledger went with it."""
     scene = open_scene(options, CatalogNeed.OPTIONAL, allow_interrupted=True)
-    if before.place in (None, _place(scene.root)):
+    if before.is_here(scene.root):
         return []
     told = {row.id for row in caused}
     return [
