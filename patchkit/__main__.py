@@ -15,8 +15,7 @@ def run() -> None:
         terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
         answer = find_answer(arguments, os.environ, terminal=terminal)
         if answer is not None:
-            _say(answer)
-            sys.exit(0)
+            sys.exit(_say(answer))
     except KeyboardInterrupt as error:
         from patchkit.cli import abort
 
@@ -26,20 +25,19 @@ def run() -> None:
     run_commands()
 
 
-def _say(text: str) -> None:
-    """Print, as long as somebody reads (`patchkit.console`)."""
+def _say(text: str) -> int:
+    """Print, as long as somebody reads; the exit code, which is 7 where that fails (`patchkit.console`)."""
     if not text or sys.stdout is None or sys.stdout.closed:
-        return
+        return 0
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        from contextlib import suppress
+        from patchkit.console import note_loss
+        from patchkit.errors import ExitCode
 
-        with suppress(OSError):  # the same again: what is left in the buffer cannot be written
-            sys.stdout.close()
-        if not isinstance(error, BrokenPipeError) and sys.stderr is not None:
-            sys.stderr.write(f"the output could not be written: {error.strerror}\n")
+        return int(ExitCode.ROLLED_BACK if note_loss(error) else ExitCode.DONE)
+    return 0
 
 
 if __name__ == "__main__":

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 WIDTH = 100
 MARGIN = "    "
 """What stands below a row is indented so."""
 
-_COMMAND = re.compile(r"`[^`]*`")
 _TIED = "\N{NO-BREAK SPACE}"
 
 
-@dataclass(frozen=True, slots=True)
 class Cell:
     """The words of a cell; ``painted`` are the same with colours ("" where it has none)."""
 
-    words: str
-    painted: str = ""
+    # No dataclass: `shortcut` has no time to import that module.
+    __slots__ = ("painted", "words")
+
+    def __init__(self, words: str, painted: str = "") -> None:
+        self.words = words
+        self.painted = painted
 
     def pad(self, width: int) -> str:
         return (self.painted or self.words) + " " * (width - len(self.words))
@@ -77,7 +76,10 @@ def wrap(line: str, margin: str = MARGIN) -> Iterator[str]:
     if len(margin) + len(line) <= WIDTH:
         yield margin + line
         return
-    tied = _COMMAND.sub(lambda found: found[0].replace(" ", _TIED), line)
+    import re
+    import textwrap
+
+    tied = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", _TIED), line)
     for piece in textwrap.wrap(
         tied, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False
     ):

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from patchkit.columns import Cell, lay_out
 from patchkit.inputs import Doubt
 from patchkit.settled import Answer, Seal, describe_python, find_seal
 
@@ -137,11 +138,12 @@ def _wants_color(wish: _Wish, *, terminal: bool) -> bool:
 def _render(command: str, root: str, python: str, seal: Seal, *, color: bool) -> str:
     word = _WORDS[command]
     rows = [line.split(" ", 3) for line in seal.all("row")]
-    cells = [(name, f"{distribution} {installed}", variant) for name, distribution, installed, variant in rows]
-    widths = [max(len(cell[column]) for cell in cells) for column in (0, 1)]
+    said = Cell(word, f"\x1b[32m{word}\x1b[0m" if color else "")
+    cells = [
+        (Cell(name), said, Cell(f"{owner} {installed}"), Cell(variant)) for name, owner, installed, variant in rows
+    ]
     where = f"environment {root}" + (f" (Python {python})" if python else "")
     lines = [f"\x1b[2m{where}\x1b[0m" if color else where]
-    shown = f"\x1b[32m{word}\x1b[0m" if color else word
-    lines += [f"{name:<{widths[0]}}  {shown}  {what:<{widths[1]}}  {variant}" for name, what, variant in cells]
+    lines += [line for laid in lay_out(cells) for line in laid]
     lines.append(f"{'nothing to do: ' if command == 'apply' else ''}{len(rows)} {word}")
     return "".join(f"{line}\n" for line in lines)

@@ -68,7 +68,7 @@ def demonstrate() -> None:
     run("patchkit apply")
     patched = look()
     run("patchkit verify")
-    say("\n# What is different on disk now:")
+    say("# What is different on disk now:")
     show_difference(pristine, patched)
     if patched == pristine:
         sys.exit("nothing was patched")
@@ -84,7 +84,7 @@ def demonstrate() -> None:
     if reverted != pristine:
         show_difference(pristine, reverted)
         sys.exit("the tree is not as it was before")
-    say(f"\n{len(reverted)} paths compared (kind, mode, sha256): the tree is byte for byte as it was before.")
+    say(f"{len(reverted)} paths compared (kind, mode, sha256): the tree is byte for byte as it was before.")
 
 
 def main() -> None:

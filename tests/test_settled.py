@@ -451,14 +451,14 @@ print([path for path in opened[ready:] if not path.endswith(".pyc")])
 
 
 @pytest.mark.parametrize("args", RUNS, ids=" ".join)
-def test_a_run_with_nothing_to_do_loads_four_modules_and_reads_each_file_once(
+def test_a_run_with_nothing_to_do_loads_five_modules_and_reads_each_file_once(
     stage: Stage, args: tuple[str, ...]
 ) -> None:
     where = ("--site-packages", stage.site, "--patches", stage.patches)
     said = run(sys.executable, "-c", _COUNT, CHECKOUT, *args, *where, cwd=stage.folder).expect().out.splitlines()
     modules, opened = (json.loads(line.replace("'", '"')) for line in said)
     own = {name for name in modules if name.startswith("patchkit")}
-    assert own == {"patchkit", "patchkit.inputs", "patchkit.settled", "patchkit.shortcut"}
+    assert own == {"patchkit", *(f"patchkit.{name}" for name in ("columns", "inputs", "settled", "shortcut"))}
     assert not {"click", "re", "json", "dataclasses", "packaging", "unidiff", "tomllib", "typing"} & set(modules)
     info = stage.site / "some_dist-1.2.3.dist-info"
     once = [
