@@ -19,6 +19,7 @@ from patchkit.drafts import (
     Shelf,
     choose_id,
     find_clash,
+    hold_shelf,
     make_draft,
     open_shelf,
     require_distribution,
@@ -27,7 +28,16 @@ from patchkit.drafts import (
     write_draft,
 )
 from patchkit.environment import find_environment
-from patchkit.errors import NoChange, NoPatchSets, PatchkitError, Several, Unpatchable, UsageError, raise_all
+from patchkit.errors import (
+    NoChange,
+    NoPatchSets,
+    PatchkitError,
+    Several,
+    Unpatchable,
+    UsageError,
+    VariantExists,
+    raise_all,
+)
 from patchkit.installed import Content
 from patchkit.model import Action, Notice
 from patchkit.origins import Source, find_below, read_intended, read_pristine, require_ownership
@@ -37,7 +47,7 @@ from patchkit.scene import CatalogNeed, Options, Scene, current_folder, open_cat
 from patchkit.site import find_distribution, observe, read_head
 from patchkit.survey import Ownership
 from patchkit.symbols import module_paths
-from patchkit.workfolder import Work, free_folder, read_edited, read_work, write_work
+from patchkit.workfolder import Work, free_folder, note_commit, read_edited, read_work, write_work
 
 HOME = "patchkit-edit"
 """The folder in the working directory that work folders are made in."""
@@ -60,13 +70,17 @@ class EditOptions:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What a patch is to be called, and what is to be said of it; None: that is left to patchkit."""
+    """What a patch is to be called, and what is to be said of it; None: that is left to patchkit.
+
+    ``overwrites``: another diff of that name for the very version may go.
+    """
 
     set: str | None = None
     patch: str | None = None
     summary: str = ""
     provenance: Provenance = field(default_factory=Provenance)
     dry_run: bool = False
+    overwrites: bool = False
 
 
 def open_workplace(options: Options, catalog: Catalog, distribution: str) -> Scene:
@@ -101,6 +115,7 @@ def edit(options: Options, distribution: str, files: Sequence[str], how: EditOpt
     copies = read_steadily(lambda: open_workplace(options, catalog, name), lambda scene: _copy(scene, name, files, how))
     version = copies.own.distribution.version
     folder = os.path.abspath(how.into or free_folder(os.path.join(current_folder(), HOME), f"{name}-{version}"))
+    _refuse_inside(copies.scene.root, folder)
     work = Work(name, version, copies.files, tuple(sorted(copies.own.folders)), after=copies.below)
     write_work(folder, work)
     report = Report(
@@ -110,6 +125,13 @@ def edit(options: Options, distribution: str, files: Sequence[str], how: EditOpt
     words = ["patchkit", "commit", folder if short.startswith("..") else short]
     words += ["--set", suggest_set(Shelf(catalog, ""), name), "--patch", "NAME"]
     return WorkReport(report, name, version, folder, tuple(copies.files), shlex.join(words))
+
+
+def _refuse_inside(root: str, folder: str) -> None:
+    inside = os.path.realpath(root)
+    if os.path.commonpath((inside, os.path.realpath(folder))) == inside:
+        words = f"{folder} is inside {root}, where only what is installed belongs"
+        raise UsageError(words, hint="name a work folder elsewhere with --into DIR")
 
 
 def _copy(scene: Scene, name: str, files: Sequence[str], how: EditOptions) -> _Copies:
@@ -210,6 +232,11 @@ def commit(options: Options, folder: str, naming: Naming) -> DraftReport:
     error, and nothing is written then. Raises `NoChange` where nothing was edited, `Unpatchable` for what no diff can
     carry, and what `make_draft` raises.
     """
+    with hold_shelf(options):
+        return _commit(options, folder, naming)
+
+
+def _commit(options: Options, folder: str, naming: Naming) -> DraftReport:
     work = read_work(folder)
     edited = read_edited(folder, work)
     paths = changed_paths(work.before, edited.files)
@@ -219,10 +246,12 @@ def commit(options: Options, folder: str, naming: Naming) -> DraftReport:
     if not patch:
         raise UsageError("the patch needs a name", hint="give one with --patch NAME")
     id = choose_id(shelf, work.distribution, naming.set or work.set or None, patch, "")
+    _refuse_increment(folder, work, id)
     diff = make_diff(work.before, edited.files)
     material = Material(id, work.distribution, work.version, diff, naming.summary, naming.provenance, after=work.after)
     if work.rebased and id == PatchId(work.set, work.patch):
         material = replace(material, replaces=True)
+    material = replace(material, overwrites=naming.overwrites, grown_from=work.committed)
     draft = make_draft(shelf, material)
     proposal, notices = _try_where_installed(options, shelf, work, draft)
     made = tell_draft("commit", draft, proposal, name_edits(work.before, edited.files, paths), naming)
@@ -231,7 +260,16 @@ def commit(options: Options, folder: str, naming: Naming) -> DraftReport:
     if report.error is not None or naming.dry_run:
         return made
     write_draft(draft)
+    note_commit(folder, diff)
     return replace(made, next=f"patchkit apply {id}" if proposal is not None else "")
+
+
+def _refuse_increment(folder: str, work: Work, id: PatchId) -> None:
+    """Raise where the diff would be what comes on top of the very patch that it is to be the diff of."""
+    if id in work.after:
+        words = f"{folder} has the text of {id} in it, so its diff has only what comes on top: {id} would lose the rest"
+        ways = "name another patch with --patch; or edit the files as shipped, with `patchkit edit` without --on-top"
+        raise VariantExists(words, hint=ways)
 
 
 def _require_edit(folder: str, work: Work, files: Mapping[str, Content], paths: Sequence[str]) -> None:

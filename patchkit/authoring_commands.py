@@ -48,6 +48,8 @@ NAMING = (
     click.option("--dry-run", is_flag=True, help="Show what would be written; write nothing."),
 )
 
+REPLACE = click.option("--replace", is_flag=True, help="Let the patch's other diff for the very version go.")
+
 EXCLUDE = click.option(
     "--exclude", metavar="GLOB", multiple=True, help="Files that are no part of the patch; repeatable."
 )
@@ -74,13 +76,14 @@ def edit_command(distribution: str, files: tuple[str, ...], into: str, on_top: b
 
 @click.command("commit")
 @click.argument("folder", metavar="FOLDER")
+@REPLACE
 @with_options(NAMING)
 @with_options(COMMON)
-def commit_command(folder: str, **keys: Any) -> int:
+def commit_command(folder: str, replace: bool, **keys: Any) -> int:
     """Make a patch of what was edited in a work folder: its diff, and its entry in the manifest."""
     options, output = split(keys)
     with Progress(output):
-        made = commit(options, folder, _to_naming(keys))
+        made = commit(options, folder, _to_naming(keys, overwrites=replace))
     return _tell_draft(made, output)
 
 
@@ -146,9 +149,16 @@ def _to_source(keys: dict[str, Any]) -> Source:
     return Source(keys.pop("wheel"), keys.pop("find_links"))
 
 
-def _to_naming(keys: dict[str, Any]) -> Naming:
+def _to_naming(keys: dict[str, Any], *, overwrites: bool = False) -> Naming:
     provenance = Provenance(origin=keys.pop("origin"), bug=keys.pop("bug"))
-    return Naming(keys.pop("set_name"), keys.pop("patch_name"), keys.pop("summary"), provenance, keys.pop("dry_run"))
+    return Naming(
+        keys.pop("set_name"),
+        keys.pop("patch_name"),
+        keys.pop("summary"),
+        provenance,
+        keys.pop("dry_run"),
+        overwrites,
+    )
 
 
 def _tell_work(work: WorkReport, output: Output) -> int:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from click import style
 
 from patchkit.authored import DraftReport, Edit, WorkReport
+from patchkit.escapes import make_legible
 from patchkit.linting import LintReport
 from patchkit.text import render
 
@@ -52,16 +53,21 @@ def render_lint(report: LintReport) -> Iterator[str]:
     """One line a finding, as compilers write them; each hint once."""
     hints: dict[str, str] = {}
     for finding in report.findings:
-        name = os.path.relpath(finding.file) if finding.file else ""
+        name = _legible(os.path.relpath(finding.file)) if finding.file else ""
         where = f"{name}:{finding.line}: " if finding.line else f"{name}: " if name else ""
         about = f"{finding.id}: " if finding.id is not None else ""
-        yield f"{where}{style(finding.code, fg='red')}: {about}{finding.message}"
+        yield f"{where}{style(finding.code, fg='red')}: {about}{_legible(finding.message)}"
         if finding.hint:
             hints.setdefault(finding.hint, finding.code)
     yield from (f"{style('hint', fg='cyan')}: {code}: {hint}" for hint, code in hints.items())
     count = len(report.findings)
     words = "nothing found" if not count else "1 finding" if count == 1 else f"{count} findings"
     yield f"{words} in {_number(report.patches, 'patch', 'patches')} of {_number(report.sets, 'set', 'sets')}"
+
+
+def _legible(text: str) -> str:
+    """``text`` on one line, whatever a file's name has in it."""
+    return make_legible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _number(count: int, one: str, many: str) -> str:

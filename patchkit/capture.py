@@ -15,6 +15,7 @@ from patchkit.drafts import (
     Draft,
     Material,
     choose_id,
+    hold_shelf,
     make_draft,
     open_shelf,
     require_distribution,
@@ -22,7 +23,7 @@ from patchkit.drafts import (
     write_draft,
 )
 from patchkit.edits import Edits, find_edits
-from patchkit.errors import NoChange, PatchkitError
+from patchkit.errors import NoChange, PatchkitError, VariantExists
 from patchkit.examination import Progress, no_progress
 from patchkit.fold import Tree
 from patchkit.model import Notice
@@ -67,6 +68,13 @@ def capture(
     differs, `Unpatchable` for what no diff can carry, `NoPristineBytes` where the shipped bytes are nowhere. Other
     things that stand in the way are in the report's error. Nothing is written then.
     """
+    with hold_shelf(options):
+        return _capture(options, distribution, naming, how, progress)
+
+
+def _capture(
+    options: Options, distribution: str, naming: Naming, how: CaptureOptions, progress: Progress
+) -> DraftReport:
     name = require_distribution(distribution)
     shelf = open_shelf(options)
     found = read_steadily(
@@ -74,6 +82,7 @@ def capture(
     )
     files = found.edits.files
     id = choose_id(shelf, name, naming.set, naming.patch, DEFAULT_PATCH)
+    _refuse_applied(found.scene, id)
     diff = make_diff(found.before, files)
     material = Material(id, name, found.version, diff, naming.summary, naming.provenance, after=found.below)
     draft = make_draft(shelf, material)
@@ -102,6 +111,13 @@ def _find(scene: Scene, name: str, how: CaptureOptions, progress: Progress) -> _
         words = f"the edited files of {name} {own.distribution.version} are as shipped but for what RECORD says of them"
         raise NoChange(words, hint="RECORD may be wrong: reinstall the distribution")
     return _Found(scene, own.distribution.version, edits, before, below)
+
+
+def _refuse_applied(scene: Scene, id: PatchId) -> None:
+    """Raise where the patch is applied: the diff has only what was edited since, and the rest would be lost."""
+    if scene.ledger.patch(id) is not None:
+        words = f"{id} is applied, and the edit comes on top of it: as {id} it would take the place of what that does"
+        raise VariantExists(words, hint="name another patch with --patch, or leave --patch out")
 
 
 def _refuse_known(scene: Scene, edits: Edits) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from patchkit.archives import Release
-from patchkit.errors import NoRelease, PatchkitError, UsageError, WrongWheel, raise_all
+from patchkit.errors import NoRelease, NotWritable, PatchkitError, UsageError, WrongWheel, raise_all
 from patchkit.examination import Progress, no_progress
 from patchkit.fits import Cell, Column, Coverage, Fit
 from patchkit.model import Notice
@@ -74,7 +74,7 @@ class _Table:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-            raise_all([error for future in waiting for error in _errors(future)])
+            raise_all(_once([error for future in waiting for error in _errors(future)]))
             return [future.result() for future in waiting]
 
     def column(self, release: Release) -> Column:
@@ -90,6 +90,12 @@ class _Table:
         except WrongWheel as error:  # one damaged file of many years is no reason to say nothing
             cells = tuple(Cell(patch.id, Fit.NO_WHEEL, message=error.message) for patch in self.patches)
         return Column(release.version, wheel.file, release.yanked, cells)
+
+
+def _once(errors: Sequence[PatchkitError]) -> list[PatchkitError]:
+    """``errors``, but of those that say that the cache cannot be written only the first: all releases meet it."""
+    cache = [error for error in errors if isinstance(error, NotWritable)]
+    return [error for error in errors if error not in cache[1:]]
 
 
 def _errors(future: Future[Column]) -> Iterator[PatchkitError]:

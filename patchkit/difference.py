@@ -15,12 +15,14 @@ from patchkit.fold import Layer, Tree, fold, reverse
 from patchkit.installed import Content, is_same, sha256
 from patchkit.model import DiffText
 from patchkit.patchset import PatchId
+from patchkit.paths import LeavesRoot, require_inside
 from patchkit.patience import align
 from patchkit.places import Text
 
 CONTEXTS = (3, 5, 8, 12, 20, 40)
 """Lines of context around a change: the first number with which every hunk has one place only, if any does."""
 
+_LEAVE_OUT = "move it away; `patchkit capture` has --exclude to leave it out"
 _SNIFFED = 8000  # bytes in which git looks for a NUL before it calls a file binary
 _HEADING_BYTES = 80
 _HEADING = re.compile(rb"[A-Za-z_$]")
@@ -72,12 +74,17 @@ def reproduces(diff: bytes, before: Tree, after: Tree) -> bool:
 
 
 def _refuse(path: str, before: Content | None, after: Content | None) -> Unpatchable | None:
+    try:
+        require_inside(path.encode("utf-8", "surrogateescape"), path)
+    except LeavesRoot as error:
+        return Unpatchable(f"{path!a} {error}: no patch may name it", hint=_LEAVE_OUT)
     sides = [content for content in (before, after) if content is not None]
     if any(is_binary(content.data) for content in sides) and len({content.data for content in sides}) > 1:
         return Unpatchable(f"{path} is a binary file and was changed; only text can be patched")
     if len(sides) == 1 and is_binary(sides[0].data):
         verb = "added" if before is None else "deleted"
-        return Unpatchable(f"{path} is a binary file and was {verb}; only text can be patched")
+        hint = _LEAVE_OUT if before is None else "put it back"
+        return Unpatchable(f"{path} is a binary file and was {verb}; only text can be patched", hint=hint)
     return None
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from patchkit.catalog import find_folders, read_catalog, read_set_file
@@ -13,10 +14,10 @@ from patchkit.decision import decide
 from patchkit.errors import NoPatchSets, PatchkitError, UsageError, VariantExists
 from patchkit.folders import bundled_folder, is_file, is_folder
 from patchkit.inputs import MANIFEST
-from patchkit.installed import Content
+from patchkit.installed import Content, sha256
 from patchkit.manifesttext import new_manifest, with_patch, with_variant
 from patchkit.model import Notice
-from patchkit.outputs import write_folder, write_output
+from patchkit.outputs import holding, write_folder, write_output
 from patchkit.patchset import Catalog, NotNeeded, Patch, PatchId, PatchSet, Provenance, Variant
 from patchkit.redraft import add_variant, open_redraft
 from patchkit.scene import Options, Scene, current_folder
@@ -44,7 +45,9 @@ class Shelf:
 class Material:
     """What a new variant is made of: its diff, and what is to be said of it.
 
-    ``replaces``: a variant whose range holds the version does not fit it, and gives it up.
+    ``replaces``: a variant whose range holds the version does not fit it, and gives it up. ``overwrites``: another diff
+    of the patch for this very version may go. ``grown_from``: the digest (sha256) of one that may go in any case, for
+    what is edited has become that diff before ("": it has not).
     """
 
     id: PatchId
@@ -58,6 +61,8 @@ class Material:
     directory: str = ""
     include: tuple[str, ...] = ()
     replaces: bool = False
+    overwrites: bool = False
+    grown_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,16 @@ def open_shelf(options: Options) -> Shelf:
         words = f"{protected} comes with patchkit, and what is written there is lost with the next installation"
         raise UsageError(words, hint="name a folder of your own with --patches DIR")
     return Shelf(catalog, folders[0], protected)
+
+
+@contextmanager
+def hold_shelf(options: Options) -> Iterator[None]:
+    """Keep other authoring commands out of the patch folders, from reading them until the draft is written.
+
+    Raises `Locked`.
+    """
+    with holding(find_folders(options.patches, bundled=options.bundled, cwd=current_folder())):
+        yield
 
 
 # ---- names ----------------------------------------------------------------------------------------------------
@@ -163,6 +178,7 @@ def make_draft(shelf: Shelf, material: Material) -> Draft:
         variant = _new_variant(material, found)
         manifest, wanted = with_patch(text, found, _new_patch(material, variant))
     elif (same := _same_variant(patch, material)) is not None:
+        _require_leave(found, same, material)
         variant, manifest, wanted = same, text, found
     else:
         variant = _new_variant(material, found)
@@ -216,6 +232,20 @@ def _same_variant(patch: Patch, material: Material) -> Variant | None:
             has = f"no need of one for {need.versions} ({need.why})"
     words = f"{patch.id} has {has} already, which holds {material.distribution} {material.version}"
     raise VariantExists(words, hint="name another patch with --patch, or narrow that range by hand first")
+
+
+def _require_leave(found: PatchSet, variant: Variant, material: Material) -> None:
+    """Raise `VariantExists` where a diff would go that nobody said may go."""
+    there = read_set_file(found.folder, variant.file)
+    if material.overwrites or there == material.diff or sha256(there) == material.grown_from:
+        return
+    words = (
+        f"{material.id} has another diff for {material.distribution} {material.version} already, which would be lost"
+    )
+    raise VariantExists(
+        f"{words}: {found.folder}/{variant.file}",
+        hint="name another patch with --patch; `patchkit commit` has --replace to let that diff go",
+    )
 
 
 def _new_variant(material: Material, found: PatchSet) -> Variant:

@@ -91,8 +91,10 @@ class Coverage:
 
     @property
     def exit_code(self) -> ExitCode:
-        """`ExitCode.NO` where a release inside a declared range does not fit."""
-        failed = any(cell.failed for column in self.columns for cell in column.cells)
+        """`ExitCode.NO` where a release inside a declared range does not fit, or none could be looked into."""
+        failed = not any(column.read for column in self.columns) or any(
+            cell.failed for column in self.columns for cell in column.cells
+        )
         return ExitCode.NO if failed else ExitCode.DONE
 
     def cells_of(self, id: PatchId) -> list[tuple[Column, Cell]]:

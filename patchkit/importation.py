@@ -15,6 +15,7 @@ from patchkit.drafts import (
     Shelf,
     choose_id,
     find_clash,
+    hold_shelf,
     make_draft,
     open_shelf,
     require_distribution,
@@ -84,6 +85,13 @@ def import_diff(
     written then, nor where the version has the change already. Raises `DiffError`, `NoMatchingFile`, `Conflict` where
     the file that is meant is in doubt, and `VariantExists`.
     """
+    with hold_shelf(options):
+        return _import(options, submission, distribution, naming, exclude)
+
+
+def _import(
+    options: Options, submission: Submission, distribution: str, naming: Naming, exclude: Sequence[str]
+) -> DraftReport:
     name = require_distribution(distribution)
     shelf = open_shelf(options)
     found = read_steadily(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,16 @@ from patchkit.catalog import files_of, gather_catalog, read_set_file
 from patchkit.errors import DiffError, ExitCode, NoPatchSets, PatchkitError
 from patchkit.folders import is_file, is_folder, list_names
 from patchkit.inputs import MANIFEST
-from patchkit.lints import Finding, Lint, lint_diff, lint_files, lint_manifest
+from patchkit.lints import (
+    Finding,
+    Lint,
+    lint_diff,
+    lint_files,
+    lint_manifest,
+    lint_names,
+    lint_order,
+    lint_special,
+)
 from patchkit.patchset import Catalog, Patch, PatchId, PatchSet, Variant
 from patchkit.scene import Options, current_folder
 from patchkit.wanted import check_operands, list_declared, matches, order_fold, require_known
@@ -45,6 +55,7 @@ def lint(options: Options, operands: Sequence[str] = (), ignore: Collection[Lint
     sets = [found for found in catalog.sets if any(id.set == found.name for id in ids)]
     found = [_from_error(single) for problem in problems for single in problem.all()]
     found += [finding for patch_set in sets for finding in _lint_set(patch_set)]
+    found += lint_names(sets)
     found += [] if problems else list(_lint_together(catalog))
     ignored = {each.value for each in ignore}
     wanted = [each for each in found if each.code not in ignored and (each.id is None or each.id in ids)]
@@ -55,7 +66,10 @@ def _lint_set(patch_set: PatchSet) -> Iterator[Finding]:
     manifest = f"{patch_set.folder}/{MANIFEST}"
     if is_file(manifest):  # patch files without a manifest have no place for checks, origins, other files
         yield from lint_manifest(patch_set, manifest)
-        yield from lint_files(_list_files(patch_set.folder), files_of(patch_set), patch_set.folder)
+        files = list(_list_files(patch_set.folder))
+        special = [file for file in files if not is_file(f"{patch_set.folder}/{file}")]
+        yield from lint_files([file for file in files if file not in special], files_of(patch_set), patch_set.folder)
+        yield from lint_special(f"{patch_set.folder}/{file}" for file in special)
     for patch in patch_set.patches:
         for variant in patch.variants:
             yield from _lint_variant(patch_set, patch, variant)
@@ -72,6 +86,9 @@ def _lint_variant(patch_set: PatchSet, patch: Patch, variant: Variant) -> Iterat
 
 def _lint_together(catalog: Catalog) -> Iterator[Finding]:
     """What the sets and the project's declarations say of each other."""
+    names = {each.name for each in catalog.sets}
+    for each in catalog.sets:
+        yield from lint_order(each.patches, f"{each.folder}/{MANIFEST}", names)
     try:
         list_declared(catalog)
         order_fold({patch.id: (patch.place, patch.after) for patch in catalog.patches.values()})
@@ -81,7 +98,8 @@ def _lint_together(catalog: Catalog) -> Iterator[Finding]:
 
 def _list_files(folder: str, below: str = "") -> Iterator[str]:
     for name in list_names(f"{folder}/{below}"):
-        if is_folder(f"{folder}/{below}{name}"):
+        place = f"{folder}/{below}{name}"
+        if is_folder(place) and not os.path.islink(place):  # a link may lead round in circles, or anywhere
             yield from _list_files(folder, f"{below}{name}/")
         else:
             yield f"{below}{name}"

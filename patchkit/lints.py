@@ -5,7 +5,7 @@ What is wrong outright the loader and the reader of diffs refuse; these are the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
 
@@ -27,6 +27,9 @@ class Lint(Enum):
     AMBIGUOUS_CONTEXT = "ambiguous-context"
     PRERELEASE_GAP = "pre-release-gap"
     NEVER_OWNED = "never-owned"
+    SIMILAR_NAMES = "similar-names"
+    UNKNOWN_AFTER = "unknown-after"
+    NO_PLAIN_FILE = "no-plain-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,33 @@ def _is_document(file: str) -> bool:
     return (
         hidden or name.endswith((".md", ".rst", ".txt")) or name.startswith(("readme", "license", "notice", "copying"))
     )
+
+
+def lint_special(places: Iterable[str]) -> Iterator[Finding]:
+    """What lies in a patch set and is neither a file nor a folder, or a link to a folder, which nothing follows."""
+    for place in places:
+        words = "it is no plain file, so nothing reads it, and git or a build context may not carry it"
+        yield Finding(Lint.NO_PLAIN_FILE.value, place, words, hint="remove it, or put a file in its place")
+
+
+def lint_names(sets: Iterable[PatchSet]) -> Iterator[Finding]:
+    """Sets whose names differ in case alone: where file systems do not tell cases apart, they are one folder."""
+    first: dict[str, PatchSet] = {}
+    for each in sets:
+        twin = first.setdefault(each.name.casefold(), each)
+        if twin is not each:
+            words = f"the sets {twin.name} and {each.name} differ in case alone: macOS makes one folder of them"
+            yield Finding(Lint.SIMILAR_NAMES.value, each.folder, words, hint="rename one of them")
+
+
+def lint_order(patches: Iterable[Patch], manifest: str, sets: Collection[str]) -> Iterator[Finding]:
+    """Names in ``after`` of sets that nobody has."""
+    for patch in patches:
+        for other in patch.after:
+            if other.set not in sets:
+                words = f"it comes after {other}, and there is no set {other.set} at hand"
+                hint = "correct the name, or name the folder of that set with --patches DIR too"
+                yield _find(Lint.UNKNOWN_AFTER, manifest, words, patch, hint)
 
 
 # ---- diffs ----------------------------------------------------------------------------------------------------

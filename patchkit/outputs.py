@@ -7,18 +7,21 @@ its place, synced, and renamed over it.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from threading import get_ident
 
 from patchkit.disk import Disk
-from patchkit.errors import NotWritable, PatchkitError, RolledBack, UsageError
+from patchkit.errors import Locked, NotWritable, PatchkitError, RolledBack, UsageError
 from patchkit.installed import Content
 
 DISK = Disk()
 PRIVATE = 0o700
+POLL_SECONDS = 0.05
 NOT_OURS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 
 
@@ -70,23 +73,75 @@ def _replace(disk: Disk, target: str, content: Content) -> None:
 def write_folder(path: str, files: Mapping[str, Content], *, disk: Disk = DISK) -> None:
     """Make ``path`` a folder with ``files`` (``/``-separated relative paths). It must not exist, or be empty.
 
+    One that does not exist is filled beside its place, under a hidden name, and then renamed.
     Raises `UsageError` where something is there already, `NotWritable` and `RolledBack`; then nothing of it is left.
     """
     made: list[str] = []
     try:
-        if disk.look(path, follow=True) is not None and disk.names(path):
-            raise UsageError(f"{path} is there already and not empty", hint="name another folder, or remove this one")
-        _make(disk, path, made)
+        there = disk.look(path, follow=True) is not None
+        if there and disk.names(path):
+            raise _taken(path)
+        place = path if there else _beside(path)
+        _make(disk, place, made)
         for relative, content in files.items():
-            target = os.path.join(path, *relative.split("/"))
+            target = os.path.join(place, *relative.split("/"))
             _make(disk, os.path.dirname(target), made)
             made.append(target)
             disk.write(target, content, None)
+        if place != path:
+            disk.replace(place, path)
     except BaseException as error:
         _take_back(disk, made)
         if isinstance(error, OSError):
-            raise _explain(path, error) from error
+            taken = error.errno in (errno.ENOTEMPTY, errno.EEXIST)  # somebody else was faster
+            raise (_taken(path) if taken else _explain(path, error)) from error
         raise
+
+
+def _taken(path: str) -> UsageError:
+    return UsageError(f"{path} is there already and not empty", hint="name another folder, or remove this one")
+
+
+def _beside(path: str) -> str:
+    """A hidden name in the same folder, for what will be renamed to ``path``."""
+    folder, name = os.path.split(os.path.abspath(path))
+    return os.path.join(folder, f".{name[:200]}.{os.getpid()}.tmp")
+
+
+@contextmanager
+def holding(folders: Iterable[str], *, wait_seconds: float = 10.0) -> Iterator[None]:
+    """Keep others who hold one of ``folders`` out while this lasts, by flock(2) on the folder itself: no file is made.
+
+    For one that is not there yet, the nearest folder above is held. What cannot be opened, or is on a file system
+    without locks, is not held. Raises `Locked`.
+    """
+    deadline = time.monotonic() + wait_seconds
+    places = [os.path.realpath(folder) for folder in folders]
+    held: set[str] = set()
+    with ExitStack() as stack:
+        while waiting := {_nearest(place) for place in places} - held:  # it may have been made while this waited
+            for folder in sorted(waiting):
+                held.add(folder)
+                with suppress(OSError):
+                    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                    stack.callback(os.close, descriptor)
+                    _wait_for(folder, descriptor, deadline)
+        yield
+
+
+def _nearest(folder: str) -> str:
+    return folder if os.path.isdir(folder) or folder == os.sep else _nearest(os.path.dirname(folder))
+
+
+def _wait_for(folder: str, descriptor: int, deadline: float) -> None:
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() >= deadline:
+                hint = "wait for it to end, then run this again"
+                raise Locked(f"another patchkit is writing into {folder}", hint=hint) from error
+            time.sleep(POLL_SECONDS)
 
 
 def keep_copy(path: str, chunks: Iterable[bytes], mode: int = 0o644, *, disk: Disk = DISK) -> None:

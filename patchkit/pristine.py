@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from patchkit.archives import Archive
-from patchkit.errors import IndexUnreachable, WrongWheel
+from patchkit.errors import IndexUnreachable, NoRecord, WrongWheel
 from patchkit.installed import Content, RecordRow
 from patchkit.outputs import keep_copy
 from patchkit.ranges import RangeFile
@@ -32,6 +32,7 @@ LARGEST_BYTES = 64 << 20
 # Where the parts of a wheel are unpacked to that end up in a site root, and elsewhere.
 _ROOTS = re.compile(r"[^/]+\.data/(?:purelib|platlib)/")
 _ELSEWHERE = re.compile(r"[^/]+\.data/")
+_UNSIGNED = (".dist-info/RECORD", ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s")  # PEP 427
 _BROKEN = (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
@@ -59,7 +60,10 @@ class Pristine:
     @cached_property
     def rows(self) -> Mapping[str, RecordRow]:
         """The rows of its RECORD by path, as they would be once it is installed."""
-        return read_record(self._record, path=f"RECORD of {self.wheel.file}")
+        try:
+            return read_record(self._record, path=f"RECORD of {self.wheel.file}")
+        except NoRecord as error:
+            raise WrongWheel(error.message, hint="the wheel is damaged; fetch it anew") from error
 
     def supply(self, paths: Iterable[str]) -> None:
         """Have those of ``paths`` in ``root`` that the wheel ships. Raises `WrongWheel` where RECORD says otherwise."""
@@ -67,6 +71,9 @@ class Pristine:
         for path in absent:
             content = self._read(self._names.get(path, path))
             row = self.rows[path]
+            if row.digest is None and not path.endswith(_UNSIGNED):
+                words = f"{self.wheel.file}: its RECORD states no digest for {path} that can be checked"
+                raise WrongWheel(words, hint="the wheel is damaged (PEP 427 asks for one); fetch it anew")
             if row.digest is not None and not row.digest.matches(content.data):
                 words = f"{self.wheel.file}: {path} is not what its RECORD says"
                 raise WrongWheel(words, hint="the wheel is damaged; fetch it anew")
@@ -120,9 +127,19 @@ class Pristine:
                 raise ValueError(f"its RECORD lists {name}, and it has no such file") from error
             if info.file_size > LARGEST_BYTES:
                 raise ValueError(f"{name} has more than {LARGEST_BYTES >> 20} MiB")
-            if self._ranges is not None:
-                self._ranges.fetch(info.header_offset, self._ends[info.header_offset])
+            self._fetch(info)
             return Content(self._archive.read(info), 0o755 if info.external_attr >> 16 & 0o111 else 0o644)
+
+    def _fetch(self, info: zipfile.ZipInfo) -> None:
+        """Have a member at hand, in one request; where the server sends other parts, the whole wheel."""
+        if self._ranges is None:
+            return
+        try:
+            self._ranges.fetch(info.header_offset, self._ends[info.header_offset])
+        except NoRanges:
+            self._ranges = None
+            self._archive.close()
+            self.__dict__["_archive"] = zipfile.ZipFile(self.index.download(self.wheel))
 
     @cached_property
     def _record(self) -> bytes:

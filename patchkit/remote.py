@@ -34,7 +34,7 @@ PAUSES_SECONDS = (0.25, 1.0)
 
 
 class NoRanges(Exception):
-    """The server sends whole files only."""
+    """The server sends whole files only, or other parts than it was asked for."""
 
 
 def default_cache() -> str:
@@ -169,7 +169,13 @@ class Index:
                     _require_success(response.status_code, wheel.file)
                 raise NoRanges
             start, size = _read_content_range(response.headers.get("Content-Range", ""))
-            return start, self._count(b"".join(response.iter_bytes())), size
+            expected = max(size + begin, 0) if begin < 0 else begin
+            if start != expected:
+                raise NoRanges
+            data = self._count(b"".join(response.iter_bytes()))
+            if len(data) != min(size if end is None else end, size) - start:
+                raise NoRanges
+            return start, data, size
 
 
 _PLAIN = {"Accept-Encoding": "identity"}

@@ -10,20 +10,23 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from patchkit.errors import Unpatchable, UsageError, raise_all
+from patchkit.errors import PatchkitError, Unpatchable, UsageError, raise_all
 from patchkit.installed import Content, sha256
 from patchkit.noise import is_noise
-from patchkit.outputs import write_folder
+from patchkit.outputs import write_folder, write_output
 from patchkit.patchset import PatchId
 from patchkit.site import read_plain
+from patchkit.versions import is_version, normalised
 
 OWN = ".patchkit-edit"
 FORMAT = 1
 _NOTES = f"{OWN}/edit.json"
 _BEFORE = f"{OWN}/before"
+_COMMITTED = f"{OWN}/committed"  # the sha256 of the diff that it became last
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Work:
     ``before`` are the files that the diff will lead away from, by path; ``folders`` the top-level folders of the
     distribution, where new files may lie. ``set`` and ``patch`` are what the edit is for ("": not said yet), ``after``
     the patches whose text is in ``before`` already. ``rebased``: it is that patch brought to a new version.
+    ``committed`` is the digest (sha256) of the diff that it became last ("": it was not committed yet).
     """
 
     distribution: str
@@ -43,6 +47,7 @@ class Work:
     patch: str = ""
     after: tuple[PatchId, ...] = ()
     rebased: bool = False
+    committed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,12 @@ def write_work(folder: str, work: Work, files: Mapping[str, Content] | None = No
     write_folder(folder, {**own, **copies, **edited})
 
 
+def note_commit(folder: str, diff: bytes) -> None:
+    """Remember in the work folder that it became ``diff``. One that cannot be written is left as it is."""
+    with suppress(PatchkitError):
+        write_output(os.path.join(folder, _COMMITTED), f"{sha256(diff)}\n".encode())
+
+
 def free_folder(home: str, name: str) -> str:
     """A path in ``home`` that is not taken: ``name``, or with ``-2``, ``-3``... behind."""
     path, number = os.path.join(home, name), 1
@@ -95,7 +106,7 @@ def read_work(folder: str) -> Work:
         raise UsageError(words, hint="`patchkit edit DISTRIBUTION` makes one")
     try:
         return _to_work(folder, json.loads(notes.data))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise _damaged(folder, _NOTES) from error
 
 
@@ -103,19 +114,25 @@ def _to_work(folder: str, notes: Any) -> Work:
     if notes["format"] != FORMAT:
         words = f"{folder} was made by another patchkit (format {notes['format']}, not {FORMAT})"
         raise UsageError(words, hint="use that one")
+    if normalised(notes["distribution"]) != notes["distribution"] or not is_version(notes["version"]):
+        raise ValueError("no name or no version")
+    committed = read_plain(os.path.join(folder, _COMMITTED))
     return Work(
-        distribution=str(notes["distribution"]),
-        version=str(notes["version"]),
+        distribution=notes["distribution"],
+        version=notes["version"],
         before={str(path): _read_before(folder, path, said) for path, said in notes["files"].items()},
         folders=tuple(map(str, notes["folders"])),
         set=notes["set"] or "",
         patch=notes["patch"] or "",
         after=tuple(PatchId(*id.split("/")) for id in notes["after"]),
         rebased=notes["rebased"] is True,
+        committed=committed.data.decode().strip() if committed is not None else "",
     )
 
 
 def _read_before(folder: str, path: str, said: Mapping[str, Any]) -> Content:
+    if not {"", ".", ".."}.isdisjoint(path.split("/")):
+        raise ValueError("a path that leaves the folder")
     content = read_plain(os.path.join(folder, _BEFORE, path))
     if content is None or sha256(content.data) != said["sha256"]:
         raise _damaged(folder, f"{_BEFORE}/{path}")

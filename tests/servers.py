@@ -35,6 +35,7 @@ class LocalIndex:
     suffixes: bool = True
     yanked: frozenset[str] = frozenset()
     lies: frozenset[str] = frozenset()
+    shifted: str = ""  # parts begin elsewhere than asked: "all", or "inner" for those that are not the end of the file
     failures: int = 0  # so many of the first requests for files are answered with 503
 
     def page(self, name: str) -> bytes:
@@ -85,6 +86,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             begin = int(found[1]) if found[1] else max(len(data) - int(found[2]), 0)
             end = min(int(found[2]) + 1, len(data)) if found[1] and found[2] else len(data)
+            if found[1] and self.index.shifted:
+                begin = 0
+            if self.index.shifted == "all":
+                end -= 1
             self.count(end - begin, wanted)
             self.answer(206, data[begin:end], {"Content-Range": f"bytes {begin}-{end - 1}/{len(data)}"})
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +223,88 @@ def test_committing_again_replaces_the_diff_and_leaves_the_manifest(stage: Stage
     assert second["written"] == [first["file"]]
     assert Path(first["manifest"]).read_bytes() == text
     assert b"+line_7 = 7.0\n" in Path(first["file"]).read_bytes()
+
+
+def test_another_diff_of_that_name_is_replaced_only_when_that_is_asked_for(stage: Stage) -> None:
+    first, second = open_work(stage, MOD), open_work(stage, MOD)
+    put(first / MOD, FIVE)
+    put(second / MOD, with_line(7, b"line_7 = 7.0\n"))
+    file = Path(stage.json("commit", first, "--patch", "five")["file"])
+    error = refused(stage, "commit", second, "--patch", "five", exit_code=3)
+    assert error["code"] == "variant-exists" and str(file) in error["message"] and "--replace" in error["hint"]
+    stage.json("commit", second, "--patch", "five", "--replace")
+    assert b"+line_7 = 7.0\n" in file.read_bytes()
+    assert refused(stage, "commit", first, "--patch", "five", exit_code=3)["code"] == "variant-exists"
+
+
+def test_what_comes_on_top_of_a_patch_cannot_take_its_place(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 'five'\n"), versions="==1.2.3"))
+    stage.run("apply").expect()
+    folder = open_work(stage, "--on-top", MOD)
+    put(folder / MOD, (folder / MOD).read_bytes() + b"end = 1\n")
+    for words in ([], ["--replace"]):
+        error = refused(stage, "commit", folder, "--set", "fix", "--patch", "one", *words, exit_code=3)
+        assert error["code"] == "variant-exists" and "fix/one would lose the rest" in error["message"]
+    stage.json("commit", folder, "--set", "fix", "--patch", "two")
+
+
+def test_commits_at_once_into_one_set_all_get_their_entry(stage: Stage) -> None:
+    folders = [open_work(stage, MOD) for _ in range(4)]
+    for number, folder in enumerate(folders):
+        put(folder / MOD, with_line(5 * number + 1, b"changed = 1\n"))
+    with ThreadPoolExecutor(4) as pool:
+        commits = [
+            pool.submit(stage.process, "commit", folder, "--set", "own", "--patch", f"p{number}")
+            for number, folder in enumerate(folders)
+        ]
+    assert [commit.result().expect().exit_code for commit in commits] == [0] * 4
+    assert {found.id.patch for found in manifest(stage, "own").patches} == {"p0", "p1", "p2", "p3"}
+
+
+def test_a_work_folder_inside_the_site_root_is_refused(stage: Stage) -> None:
+    (stage.folder / "link").symlink_to(stage.site)
+    for folder in (stage.site / "some_dist" / "work", stage.folder / "link" / "work", stage.site):
+        assert "is inside" in refused(stage, "edit", "some-dist", MOD, "--into", folder, exit_code=2)["message"]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems have only UTF-8 names")
+@pytest.mark.parametrize("name", [b"a\\b.py", b"\xff.py"])
+def test_a_file_whose_name_no_patch_may_hold_is_refused(name: bytes, stage: Stage) -> None:
+    folder = open_work(stage, MOD)
+    for place in (folder / "some_dist", stage.site / "some_dist"):
+        with open(os.path.join(os.fsencode(place), name), "wb") as file:
+            file.write(b"x = 1\n")
+    error = refused(stage, "commit", folder, "--patch", "five", exit_code=3)
+    assert error["code"] == "unpatchable-file" and "no patch may name it" in error["message"]
+    words = ("capture", "some-dist", "--find-links", wheels(stage))
+    error = refused(stage, *words, exit_code=3)
+    assert error["code"] == "unpatchable-file" and "--exclude" in error["hint"]
+
+
+DAMAGE: list[dict[str, Any]] = [
+    {"version": "../1"},
+    {"version": 1},
+    {"distribution": "a b"},
+    {"after": ["a/b/c"]},
+    {"folders": None},
+    {"files": {MOD: {"sha256": "", "mode": 1e999}}},
+    {"files": {"../../outside": {"sha256": "", "mode": 420}}},
+    {"files": {"/outside": {"sha256": "", "mode": 420}}},
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=str)
+def test_notes_that_edit_did_not_write_are_refused(damage: dict[str, Any], stage: Stage) -> None:
+    folder = open_work(stage, MOD)
+    put(folder / MOD, FIVE)
+    file = folder / ".patchkit-edit" / "edit.json"
+    notes = json.loads(file.read_bytes())
+    if mode := damage.get("files", {}).get(MOD):
+        mode["sha256"] = notes["files"][MOD]["sha256"]
+    file.write_text(json.dumps(notes | damage), "utf-8")
+    assert "is damaged" in refused(stage, "commit", folder, "--patch", "five", exit_code=2)["message"]
+    file.write_text("[" * 100_000, "utf-8")
+    assert "is damaged" in refused(stage, "commit", folder, "--patch", "five", exit_code=2)["message"]
 
 
 def test_another_version_of_a_patch_is_one_more_variant(stage: Stage, tmp_path: Path) -> None:
@@ -478,6 +562,34 @@ def test_a_second_capture_gets_a_name_of_its_own(stage: Stage) -> None:
     assert set(stage.states().values()) == {"applied"}
 
 
+@pytest.mark.parametrize("path", [MOD, BLOCKS])
+def test_a_capture_under_the_name_of_an_applied_patch_is_refused_and_loses_nothing(path: str, stage: Stage) -> None:
+    words = ("capture", "some-dist", "--set", "own", "--find-links", wheels(stage), "--patch")
+    stage.write(MOD, FIVE)
+    stage.json(*words, "one")
+    stage.write(path, stage.read(path) + b"end = 1\n")
+    assert refused(stage, *words, "one", exit_code=3)["code"] == "variant-exists"
+    stage.json(*words, "two")
+    assert stage.states() == {"own/one": "applied", "own/two": "applied"}
+
+
+def test_a_capture_does_not_replace_a_diff_that_is_not_applied(stage: Stage) -> None:
+    stage.add("own", patch("one", edit(5, b"line_5 = 'five'\n"), versions="==1.2.3", default=False))
+    stage.write(MOD, FIVE)
+    words = ("capture", "some-dist", "--set", "own", "--find-links", wheels(stage), "--patch", "one")
+    assert refused(stage, *words, exit_code=3)["code"] == "variant-exists"
+
+
+def test_captures_at_once_leave_one_patch(stage: Stage) -> None:
+    stage.write(MOD, FIVE)
+    with ThreadPoolExecutor(2) as pool:
+        words = ("capture", "some-dist", "--find-links", wheels(stage), "--set")
+        captures = [pool.submit(stage.process, *words, name) for name in ("one", "two")]
+    assert sorted(capture.result().exit_code for capture in captures) == [0, 1]
+    assert list(stage.states().values()) == ["applied"]
+    stage.run("verify").expect()
+
+
 def test_where_nothing_differs_the_answer_is_no(stage: Stage) -> None:
     error = refused(stage, "capture", "some-dist", exit_code=1)
     assert error["code"] == "no-change" and str(stage.site) in error["message"]
@@ -531,7 +643,9 @@ def test_what_no_diff_can_carry_is_refused_by_name(
     stage.reinstall(sample_wheel(tmp_path / "wheels", files=files))
     spoil(stage)
     code, words = UNCAPTURED[spoil]
-    assert words in refused(stage, "capture", "some-dist", "--find-links", wheels(stage), exit_code=code)["message"]
+    error = refused(stage, "capture", "some-dist", "--find-links", wheels(stage), exit_code=code)
+    assert words in error["message"]
+    assert spoil is not add_a_binary or "--exclude" in error["hint"]
 
 
 def test_files_may_be_excluded(stage: Stage) -> None:

@@ -246,8 +246,47 @@ def test_only_the_files_in_question_are_fetched_and_the_second_time_nothing(
     assert own["received_bytes"] == first["received_bytes"] and (shelf.folder / "own" / "releases").is_dir()
 
 
-def test_a_cache_that_cannot_be_written_is_said(shelf: Shelf) -> None:
-    shelf.release("1.0", {MATHS: maths()})
+@pytest.mark.parametrize("shifted", ["all", "inner"])
+def test_a_server_that_sends_other_parts_is_asked_for_the_whole_file(
+    shifted: str, shelf: Shelf, local_index: LocalIndex
+) -> None:
+    wheel = shelf.release("1.0", {MATHS: maths()})
+    with zipfile.ZipFile(wheel, "a", zipfile.ZIP_STORED) as archive:
+        archive.writestr("some_dist/kernels.bin", bytes(1 << 20))
+    local_index.shifted = shifted
+    shelf.add("fix", patch("middle", MIDDLE))
+    document = shelf.json("coverage", "fix", wheels=False)
+    assert document["releases"][0]["patches"][0]["result"] == "fits"
+    assert local_index.sent.requests[-1] == "whole"
+
+
+@pytest.mark.parametrize("field", ["", "sha256=AAAA", "nosuch=AAAA", "sha256=" + "A" * 43])
+def test_a_wheel_whose_record_vouches_for_nothing_is_damaged(field: str, shelf: Shelf) -> None:
+    damaged = shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths()})
+    with zipfile.ZipFile(damaged) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    [record] = [name for name in members if name.endswith("/RECORD")]
+    members[record] = re.sub(rb"(?m)^some_dist/maths.py,[^,]*", f"{MATHS},{field}".encode(), members[record])
+    with zipfile.ZipFile(damaged, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    shelf.add("fix", patch("middle", MIDDLE))
+    document = shelf.json("coverage", "fix")
+    assert [release["patches"][0]["result"] for release in document["releases"]] == ["no-wheel", "fits"]
+    assert [(each["code"], MATHS in each["message"]) for each in document["warnings"]] == [("unreadable-wheel", True)]
+
+
+def test_where_nothing_can_be_looked_into_the_answer_is_not_yes(shelf: Shelf) -> None:
+    put(shelf.wheels / "some_dist-1.0-py3-none-any.whl", b"no zip file")
+    put(shelf.wheels / "some_dist-1.1.tar.gz", b"")
+    shelf.add("fix", patch("middle", MIDDLE))
+    assert set(shelf.results("fix", exit_code=1).values()) == {"no-wheel"}
+
+
+def test_a_cache_that_cannot_be_written_is_said_once(shelf: Shelf) -> None:
+    for version in ("1.0", "1.1", "1.2"):
+        shelf.release(version, {MATHS: maths()})
     shelf.add("fix", patch("middle", MIDDLE))
     put(shelf.folder / "file", b"")
     error = shelf.json("coverage", "fix", "--cache", shelf.folder / "file" / "cache", exit_code=4)["error"]

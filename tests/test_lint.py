@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -204,6 +205,39 @@ def test_patch_files_without_a_manifest_are_not_asked_for_checks(stage: Stage) -
 
 
 # ---- the command ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_plain_file_is_found_and_links_to_folders_are_not_followed(stage: Stage) -> None:
+    folder = stage.add("s", patch("one", FIVE, **GOOD), checks={"checks/README.md": b""})
+    (folder / "checks" / "round").symlink_to(folder)
+    (folder / "outside").symlink_to("/")
+    os.mkfifo(folder / "pipe")
+    found = [(each["code"], str(Path(each["file"]).relative_to(folder))) for each in lint(stage)]
+    assert found == [("no-plain-file", name) for name in ("checks/round", "outside", "pipe")]
+
+
+def test_a_file_name_cannot_drive_the_terminal(stage: Stage) -> None:
+    folder = stage.add("s", patch("one", FIVE, **GOOD))
+    put(folder / "a\x1b[2Jb\nhint: c", b"")
+    said = stage.run("lint").expect(3)
+    assert "a\\x1b[2Jb\\nhint: c: unused-file" in said.out and "\x1b" not in said.out
+
+
+def test_sets_whose_names_differ_in_case_alone_are_found(stage: Stage) -> None:
+    stage.add("s", patch("one", FIVE, **GOOD))
+    folder = stage.patches / "S"
+    if folder.exists():
+        pytest.skip("the file system does not tell cases apart")
+    stage.add("S", patch("one", FIVE, **GOOD))
+    assert codes(stage) == ["similar-names"]
+
+
+def test_an_order_behind_a_set_that_nobody_has_is_found(stage: Stage) -> None:
+    stage.add("s", patch("one", FIVE, **GOOD, after=["t/two"]))
+    [finding] = lint(stage)
+    assert finding["code"] == "unknown-after" and "no set t at hand" in finding["message"]
+    stage.add("t", patch("two", edit(30, b"x = 1\n"), **GOOD))
+    assert lint(stage, exit_code=0) == []
 
 
 def test_sets_and_patches_can_be_named_and_kinds_passed_over(stage: Stage) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from patchkit.disk import Disk
-from patchkit.errors import NotWritable, RolledBack, UsageError
+from patchkit.errors import Locked, NotWritable, RolledBack, UsageError
 from patchkit.installed import Content
-from patchkit.outputs import keep_copy, write_folder, write_output
+from patchkit.outputs import holding, keep_copy, write_folder, write_output
 from worlds import tree
 
 
@@ -109,6 +111,46 @@ def test_a_folder_that_cannot_be_filled_is_taken_back(tmp_path: Path) -> None:
             str(tmp_path / "deep/place"), {"a": Content(b"a", 0o644), "b": Content(b"bb", 0o644)}, disk=Full(1)
         )
     assert not list(tmp_path.iterdir())
+
+
+DYING = """
+import os, sys
+from patchkit.disk import Disk
+from patchkit.installed import Content
+from patchkit.outputs import write_folder
+left = int(sys.argv[2])
+def dying(name):
+    done = getattr(Disk, name)
+    def call(*args, **keys):
+        global left
+        left -= 1
+        if left < 0:
+            os._exit(9)
+        return done(*args, **keys)
+    return call
+for name in ("mkdir", "write", "replace"):
+    setattr(Disk, name, dying(name))
+write_folder(sys.argv[1], {"a.patch": Content(b"a", 0o644), "patchset.toml": Content(b"b", 0o644)})
+"""
+
+
+def test_killed_at_any_moment_the_folder_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    for left in range(5):
+        place = tmp_path / str(left)
+        place.mkdir()
+        ended = subprocess.run([sys.executable, "-c", DYING, place / "own", str(left)], check=False)
+        whole = {"own", "own/a.patch", "own/patchset.toml"}
+        seen = {path for path in tree(place) if not path.startswith(".")}
+        assert (ended.returncode, seen) == ((0, whole) if left == 4 else (9, set()))
+
+
+def test_who_holds_a_folder_keeps_others_out_also_of_one_that_is_not_there_yet(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "absent" / "patches"):
+        asked = [str(folder)]
+        with holding(asked), pytest.raises(Locked, match="is writing into"), holding(asked, wait_seconds=0):
+            raise AssertionError
+        with holding(asked, wait_seconds=0):
+            assert not list(tmp_path.iterdir())
 
 
 # ---- caches ---------------------------------------------------------------------------------------------------
