@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from patchkit import text
+from patchkit.bench import RebaseOptions
 from patchkit.console import Progress, echo, mark_changed, print_json, print_lines
 from patchkit.coverage import cover
 from patchkit.errors import ExitCode
 from patchkit.fits import to_coverage
 from patchkit.options import COMMON, split, with_options
-from patchkit.rebase import RebaseOptions, rebase
+from patchkit.rebase import rebase
 from patchkit.rebased import to_rebased
 from patchkit.release_text import render_coverage, render_markdown, render_rebased
 from patchkit.releases import ReleaseSource

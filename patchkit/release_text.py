@@ -174,7 +174,8 @@ def _details(row: RebasedPatch, *, verbose: bool) -> Iterator[str]:
     if row.message:
         yield from row.message.splitlines()
     if row.advice:
-        yield "it can be retired: add below this patch in the manifest"
+        certain = row.result is not Rebase.CONFLICT
+        yield f"{'it can be retired' if certain else 'if it is upstream'}: add below this patch in the manifest"
         yield from (f"  {line}" for line in row.advice.splitlines())
     for file in row.files if verbose else ():
         yield f"{file.path}: {file.kept} kept, {file.there} upstream, {file.conflicts} conflicts"

@@ -34,7 +34,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     (
         "use",
         "scene survey candidates trials bystanders decision dependents account outcome verification examination"
-        " settlement change service tryout coverage redraft rebase"
+        " settlement change service tryout coverage redraft bench doubt rebase"
         " origins edits drafts authoring capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),

@@ -12,7 +12,7 @@ from patchkit.manifest import read_manifest
 from patchkit.patchset import Patch
 from patchkit.rebased import Rebase, Step
 from patchkit.versions import contains, widened
-from shelves import MATHS, Shelf, maths
+from shelves import FILLER, MATHS, NAMES, Shelf, maths
 from stages import git_apply, make_diff, patch, put
 from test_docs import COMMANDS, JSON, key_paths, read_first_words
 from test_docs import _without_parents as without_parents
@@ -23,6 +23,13 @@ BOTH = make_diff({MATHS: maths()}, {MATHS: maths(one="11", three="33")})
 OTHER = maths().replace(
     b"    value = 18\n    value = 19\n    return 2", b"    value = 17\n    value = 19\n    return 2"
 )
+SUMS = "some_dist/sums.py"
+
+
+def function(name: str, value: str | None = None) -> bytes:
+    """One function of `maths`, or one like them."""
+    numbers = dict(zip(NAMES, "123", strict=True))
+    return f"def {name}():\n{FILLER}    return {value or numbers.get(name, 4)}\n\n\n".encode()
 
 
 @pytest.fixture
@@ -261,6 +268,48 @@ def test_a_file_that_moved_is_followed_and_it_is_said(shelf: Shelf) -> None:
     assert f"{MATHS} is some_dist/sums.py now" in shelf.run("rebase", "fix", "--to", "1.1", "--dry-run").expect().out
     row = only(shelf.json("rebase", "fix", "--to", "1.1"))
     assert row["result"] == "clean" and row["moved"] == [{"path": MATHS, "to": "some_dist/sums.py"}]
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_code_of_two_files_that_went_into_one_takes_both_changes_along(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths(), SUMS: function("fourth")})
+    shelf.release("1.1", {MATHS: maths(head="import os\n\n\n") + function("fourth")})
+    both = make_diff(
+        {MATHS: maths(), SUMS: function("fourth")}, {MATHS: maths(two="22"), SUMS: function("fourth", "44")}
+    )
+    shelf.add("fix", patch("both", both, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert row["result"] == "clean" and row["moved"] == [{"path": SUMS, "to": MATHS}]
+    diff = (shelf.patches / "fix" / row["variant"]).read_bytes()
+    assert added_lines(diff) == [b"+    return 22", b"+    return 44"] and fares(shelf, "1.1") == "fits"
+
+
+def test_of_a_file_of_which_one_function_moved_each_hunk_goes_where_its_text_is(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    rest = maths(head="import os\n\n\n").replace(function("third"), b"")
+    shelf.release("1.1", {MATHS: rest, SUMS: b"import sys\n\n\n" + function("third")})
+    shelf.add("fix", patch("both", BOTH, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert row["result"] == "clean" and row["moved"] == [{"path": MATHS, "to": SUMS}]
+    diff = (shelf.patches / "fix" / row["variant"]).read_bytes()
+    new = git_apply(diff, {MATHS: rest, SUMS: b"import sys\n\n\n" + function("third")})
+    assert new == {
+        MATHS: rest.replace(b"return 1\n", b"return 11\n"),
+        SUMS: b"import sys\n\n\n" + function("third", "33"),
+    }
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_the_work_folder_of_a_conflict_has_every_file_that_the_hunks_went_to(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    rest = maths(one="10").replace(function("third"), b"")
+    shelf.release("1.1", {MATHS: rest, SUMS: function("third")})
+    shelf.add("fix", patch("both", BOTH, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    folder = Path(row["folder"])
+    assert b"<<<<<<< " in (folder / MATHS).read_bytes() and (folder / SUMS).read_bytes() == function("third", "33")
+    (folder / MATHS).write_bytes(rest.replace(b"return 10\n", b"return 11\n"))
+    shelf.run("commit", row["folder"]).expect()
     assert fares(shelf, "1.1") == "fits"
 
 
