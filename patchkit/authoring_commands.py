@@ -13,7 +13,7 @@ from patchkit.authoring import EditOptions, Naming, commit, edit
 from patchkit.authoring_text import render_draft, render_lint, render_work
 from patchkit.capture import CaptureOptions, capture
 from patchkit.console import Progress, echo, mark_changed, print_json, print_lines
-from patchkit.errors import ExitCode
+from patchkit.errors import ExitCode, UsageError
 from patchkit.importation import LARGEST_BYTES, import_diff, read_submission, take_submission
 from patchkit.linting import lint
 from patchkit.lints import Lint
@@ -75,12 +75,13 @@ def edit_command(distribution: str, files: tuple[str, ...], into: str, on_top: b
 @click.command("commit")
 @click.argument("folder", metavar="FOLDER")
 @with_options(NAMING)
+@with_options(SOURCE[1:])
 @with_options(COMMON)
 def commit_command(folder: str, **keys: Any) -> int:
     """Make a patch of what was edited in a work folder: its diff, and its entry in the manifest."""
     options, output = split(keys)
     with Progress(output):
-        made = commit(options, folder, _to_naming(keys))
+        made = commit(options, folder, _to_naming(keys), keys.pop("find_links"))
     return _tell_draft(made, output)
 
 
@@ -147,6 +148,9 @@ def _to_source(keys: dict[str, Any]) -> Source:
 
 
 def _to_naming(keys: dict[str, Any]) -> Naming:
+    for key in ("summary", "origin", "bug"):
+        if len(keys[key].splitlines()) > 1:
+            raise UsageError(f"--{key} has a line break", hint="write it on one line")
     provenance = Provenance(origin=keys.pop("origin"), bug=keys.pop("bug"))
     return Naming(keys.pop("set_name"), keys.pop("patch_name"), keys.pop("summary"), provenance, keys.pop("dry_run"))
 

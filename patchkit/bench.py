@@ -1,4 +1,4 @@
-"""The bench that patches are tried on: the releases of their distribution, and one of them as the version to come to."""
+"""The bench that patches are tried on: the releases of their distribution, and the one to come to."""
 
 from __future__ import annotations
 
@@ -31,9 +31,15 @@ class RebaseOptions:
     source: ReleaseSource = field(default_factory=ReleaseSource)
 
 
+AS_USUAL = RebaseOptions()
+
+
 @dataclass(slots=True)
 class Bench:
-    """The releases that patches are tried on, each opened once; and the work folders that are to be made."""
+    """The releases that patches are tried on, each opened once; and the work folders that are to be made.
+
+    ``homes`` are the patch folders that these remember.
+    """
 
     index: Index
     stack: ExitStack
@@ -42,6 +48,7 @@ class Bench:
     paths: Sequence[str]
     how: RebaseOptions
     progress: Progress
+    homes: Sequence[str]
     opened: dict[str, Pristine] = field(default_factory=dict)
     works: list[tuple[str, Work, Mapping[str, Content]]] = field(default_factory=list)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from patchkit.applied import Reason
 from patchkit.authored import DraftReport, name_edits
-from patchkit.authoring import Naming, open_workplace, tell_draft
+from patchkit.authoring import Naming, open_workplace, refuse_retelling, tell_draft
 from patchkit.change import DEFAULTS, change
 from patchkit.decision import decide
 from patchkit.difference import changed_paths, make_diff
@@ -76,6 +76,7 @@ def capture(
     id = choose_id(shelf, name, naming.set, naming.patch, DEFAULT_PATCH)
     diff = make_diff(found.before, files)
     material = Material(id, name, found.version, diff, naming.summary, naming.provenance, after=found.below)
+    refuse_retelling(shelf, id, naming)
     draft = make_draft(shelf, material)
     wanted = _want(found.scene, id, found.below)
     proposal = try_draft(found.scene, draft, wanted)

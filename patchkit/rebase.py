@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from patchkit.archives import Release, pick_release, pick_wheel
 from patchkit.authoring import HOME
-from patchkit.bench import Bench, RebaseOptions
+from patchkit.bench import AS_USUAL, Bench, RebaseOptions
+from patchkit.catalog import find_folders
 from patchkit.decision import Decision, decide
 from patchkit.difference import changed_paths, make_diff
 from patchkit.doubt import explain_checks, find_doubt
@@ -45,7 +46,7 @@ from patchkit.workfolder import Work, free_folder
 
 
 def rebase(
-    options: Options, operand: str, to: str, how: RebaseOptions = RebaseOptions(), progress: Progress = no_progress
+    options: Options, operand: str, to: str, how: RebaseOptions = AS_USUAL, progress: Progress = no_progress
 ) -> Rebased:
     """Bring ``SET`` or ``SET/PATCH`` to version ``to``. Patches that merge are written even if another one conflicts.
 
@@ -61,7 +62,8 @@ def rebase(
         target = pick_release(releases, patch_set.distribution, to)
         pick_wheel(target)
         paths = find_paths(catalog, patches)
-        bench = Bench(index, stack, releases, target, paths, how, progress)
+        homes = find_folders(options.patches, bundled=False, cwd=current_folder())
+        bench = Bench(index, stack, releases, target, paths, how, progress, homes)
         draft = open_redraft(catalog, patch_set)
         rows: list[RebasedPatch] = []
         for id in order_fold(places):
@@ -80,9 +82,8 @@ def _refuse_bundled(options: Options, patch_set: PatchSet) -> None:
     """The sets that come with patchkit are no place to write to: the next installation replaces them."""
     if options.bundled and os.path.dirname(patch_set.folder) == bundled_folder():
         words = f"{patch_set.name} comes with patchkit, and what is written there is lost with the next installation"
-        raise UsageError(
-            words, hint=f"copy it first: mkdir -p patches && cp -r {shlex.quote(patch_set.folder)} patches/"
-        )
+        copy = f"mkdir -p patches && cp -r {shlex.quote(patch_set.folder)} patches/"
+        raise UsageError(words, hint=f"copy it first: {copy}")
 
 
 # ---- one patch ------------------------------------------------------------------------------------------------
@@ -267,7 +268,17 @@ def _hand_over(bench: Bench, patch: Patch, merged: TreeMerge, row: RebasedPatch,
     name = f"{patch.id.set}-{patch.id.patch}-{bench.to}"
     folder = free_folder(os.path.join(current_folder(), HOME), name)
     folders = tuple(sorted(top_level_folders(bench.pristine(bench.target).rows)))
-    work = Work(bench.target.distribution, bench.to, kept, folders, patch.id.set, patch.id.patch, rebased=True)
+    work = Work(
+        bench.target.distribution,
+        bench.to,
+        kept,
+        folders,
+        patch.id.set,
+        patch.id.patch,
+        rebased=True,
+        patches=tuple(map(os.path.abspath, bench.homes)),
+        find_links=tuple(map(os.path.abspath, bench.how.source.folders)),
+    )
     bench.works.append((folder, work, files))
     following = shlex.join(["patchkit", "commit", os.path.relpath(folder)])
     return replace(row, step=Step.WORK_FOLDER, folder=folder, message=words, next=following)

@@ -93,7 +93,7 @@ def _alike(cell: Cell) -> tuple[object, ...]:
 
 
 def _word(cell: Cell) -> str:
-    return _WORDS[cell.result] + (", check fails" if _has_failed_check(cell) else "")
+    return _WORDS[cell.result] + (" (check fails)" if _has_failed_check(cell) else "")
 
 
 def _has_failed_check(cell: Cell) -> bool:
@@ -146,8 +146,11 @@ def _mark(cell: Cell) -> str:
 # ---- rebase ---------------------------------------------------------------------------------------------------
 
 
-def render_rebased(rebased: Rebased, *, verbose: bool = False, again: str = "") -> Iterator[str]:
-    """A line a patch with what became of it, what was written, and the next command."""
+def render_rebased(rebased: Rebased, *, verbose: bool = False, again: str = "", links: str = "") -> Iterator[str]:
+    """A line a patch with what became of it, what was written, and the next command.
+
+    ``links`` are options that only a command on releases takes.
+    """
     yield style(f"{rebased.distribution} {rebased.to}", dim=True)
     cells = [(str(row.id), row.result.value, _STEPS[row.step]) for row in rebased.patches]
     widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
@@ -160,7 +163,7 @@ def render_rebased(rebased: Rebased, *, verbose: bool = False, again: str = "") 
         yield from (f"  {path}" for path in rebased.written)
     following = _next_of(rebased)
     if following:
-        yield f"next: {style(following + again, bold=True)}"
+        yield f"next: {style(following + again + links, bold=True)}"
 
 
 def _details(row: RebasedPatch, *, verbose: bool) -> Iterator[str]:

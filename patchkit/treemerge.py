@@ -31,7 +31,7 @@ class FileMerge:
 
     ``content`` is the merged text (None: no such file); with ``conflicts`` it has markers. ``kept`` counts the changes
     that the patch still makes, ``there`` those that the new version has already, ``gone`` those that only delete what
-    the new version has no longer: that may be upstream, or the text went elsewhere. ``problem`` says what no marker can.
+    the new version does not have: that may be upstream, or the text is elsewhere. ``problem`` says what no marker can.
     """
 
     path: str
