@@ -179,7 +179,7 @@ def _conflict(
 
 
 def tell(files: Sequence[FileOutcome]) -> str:
-    """The first thing that does not fit, in words, and how many more there are; what is upstream only if nothing else."""
+    """The first thing that does not fit, in words, and how many more there are; what is upstream where nothing else."""
     words = [told for file in files for told in _tell_file(file, HunkResult.CONFLICT)]
     words = words or [told for file in files for told in _tell_file(file, HunkResult.UPSTREAM)]
     more = f" (and {len(words) - 1} more that {'do' if len(words) > 2 else 'does'} not fit)" if len(words) > 1 else ""

@@ -219,5 +219,6 @@ def _mention_guesses(found: _Found) -> Iterator[Notice]:
 
 
 def _mention_origin(made: DraftReport) -> tuple[Notice, ...]:
-    words = f"nothing says where {made.id} comes from: give --origin, or write `origin` into {made.manifest}"
+    words = f"nothing says where {made.id} comes from: give --origin"
+    words += "" if made.report.dry_run else f", or write `origin` into {made.manifest}"
     return () if made.origin else (Notice("no-origin", words),)

@@ -139,7 +139,7 @@ def _reuse(bench: Bench, draft: Redraft, patch: Patch, variant: Variant) -> tupl
     untried = _first_misfit(bench, draft, patch, variant, wider) if wider else ""
     row = RebasedPatch(patch.id, Rebase.CLEAN, variant=variant.file)
     if wider and not untried and may_widen(draft, patch.id, variant, wider):
-        words = "the same diff fits: its range is wider now"
+        words = "the same diff fits a wider range"
         return replace(row, step=Step.WIDENED, versions=wider, message=words), widen(draft, patch.id, variant, wider)
     draft, added = repeat_variant(draft, patch.id, bench.to, variant)
     words = "the same diff fits, for this version alone" + (f": {untried}" if untried else "")

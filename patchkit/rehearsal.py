@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from patchkit.archives import pick_release, pick_wheel
 from patchkit.candidates import parse, text_of
+from patchkit.catalog import read_set_file
 from patchkit.change import Proposal
 from patchkit.drafts import Draft, find_clash, try_draft, with_draft
 from patchkit.errors import Conflict, IndexUnreachable, MissingExtra, NoRelease, NoWheel, PatchkitError, WrongWheel
@@ -76,8 +77,9 @@ def _try_on_wheel(catalog: Catalog, work: Work, draft: Draft, folders: Sequence[
     drafted = without_surroundings(catalog)
     others = [drafted.patches[id] for id in draft.patch.after if id in drafted.patches]
     modules = [check.module for check in draft.patch.checks if isinstance(check, SymbolCheck)]
-    data = draft.files.get(f"{draft.patch_set.folder}/{draft.variant.file}", b"")
-    diffs = parse(data, text_of(draft.variant, data), draft.variant.file) if data else ()
+    folder, file = draft.patch_set.folder, draft.variant.file
+    data = draft.files.get(f"{folder}/{file}") or read_set_file(folder, file)
+    diffs = parse(data, text_of(draft.variant, data), file)
     paths = [*work.before, *(path for diff in diffs for path in diff.paths), *find_paths(drafted, others)]
     paths += [path for module in modules for path in module_paths(module)]
     with open_index() as index:

@@ -157,7 +157,7 @@ def render_rebased(rebased: Rebased, *, verbose: bool = False, again: str = "", 
     for row, (name, word, step) in zip(rebased.patches, cells, strict=True):
         result = style(f"{word:<{widths[1]}}", fg=_COLOURS[row.result])
         yield f"{name:<{widths[0]}}  {result}  {step}".rstrip()
-        yield from (f"    {line}" for line in _details(row, verbose=verbose))
+        yield from (f"    {line}" for line in _details(row, verbose=verbose, dry_run=rebased.dry_run))
     if rebased.written:
         yield "would write:" if rebased.dry_run else "wrote:"
         yield from (f"  {path}" for path in rebased.written)
@@ -166,16 +166,15 @@ def render_rebased(rebased: Rebased, *, verbose: bool = False, again: str = "", 
         yield f"next: {style(following + again + links, bold=True)}"
 
 
-def _details(row: RebasedPatch, *, verbose: bool) -> Iterator[str]:
+def _details(row: RebasedPatch, *, verbose: bool, dry_run: bool) -> Iterator[str]:
     if row.variant:
-        yield f"{row.variant} is for {row.versions}"
+        yield f"{row.variant} {'would be' if dry_run and row.step is not Step.NONE else 'is'} for {row.versions}"
     if row.folder:
-        yield row.folder
+        yield f"{row.folder} would be made" if dry_run else row.folder
     if row.base:
         yield f"merged from {row.base}"
     yield from (f"{move.path} is {move.home} now" for move in row.moves)
-    if row.message:
-        yield from row.message.splitlines()
+    yield from row.message.splitlines()
     if row.advice:
         certain = row.result is not Rebase.CONFLICT
         yield f"{'it can be retired' if certain else 'if it is upstream'}: add below this patch in the manifest"

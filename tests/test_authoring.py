@@ -223,6 +223,20 @@ def test_committing_again_replaces_the_diff_and_leaves_the_manifest(stage: Stage
     assert b"+line_7 = 7.0\n" in Path(first["file"]).read_bytes()
 
 
+def test_what_is_said_of_a_patch_that_is_there_is_refused_and_not_forgotten(stage: Stage) -> None:
+    folder = open_work(stage, MOD)
+    put(folder / MOD, FIVE)
+    words = ("commit", folder, "--patch", "five")
+    stage.json(*words, "--summary", "Five is a float")
+    error = refused(stage, *words, "--summary", "Another", "--bug", "https://bugs.example/5", exit_code=2)
+    assert "--summary, --bug would not be written" in error["message"] and "patchset.toml" in error["hint"]
+    said = stage.json(*words, "--summary", "Five is a float")  # as it is
+    assert (said["written"], said["next"]) == ([], None)
+    shown = stage.run(*words).expect()
+    assert "nothing to write" in shown.out and "wrote" not in shown.out and "next:" not in shown.out
+    assert "line break" in refused(stage, *words, "--summary", "one\ntwo", exit_code=2)["message"]
+
+
 def test_another_version_of_a_patch_is_one_more_variant(stage: Stage, tmp_path: Path) -> None:
     for version in ("1.2.3", "2.0"):
         stage.reinstall(sample_wheel(tmp_path / "other", version))
