@@ -26,12 +26,12 @@ from patchkit.drafts import (
     write_draft,
 )
 from patchkit.environment import find_environment
-from patchkit.errors import Conflict, NoChange, NoPatchSets, PatchkitError, Several, Unpatchable, UsageError, raise_all
+from patchkit.errors import NoChange, NoPatchSets, PatchkitError, Several, Unpatchable, UsageError, raise_all
 from patchkit.installed import Content
 from patchkit.model import Action, Notice
 from patchkit.origins import Source, find_below, read_intended, read_pristine, require_ownership
 from patchkit.patchset import Catalog, PatchId, Provenance
-from patchkit.rehearsal import rehearse
+from patchkit.rehearsal import rehearse, speak_of_draft
 from patchkit.report import Report
 from patchkit.scene import CatalogNeed, Options, Scene, current_folder, open_catalog, open_place, read_steadily
 from patchkit.site import observe, read_head
@@ -326,7 +326,7 @@ def tell_draft(
     if proposal is not None:
         rows = account_for(proposal.decision, with_python_checks(proposal))
         own = tuple(replace(row, action=Action.NONE) for row in rows if row.id == draft.id)
-        told = [_speak_of_draft(problem, command) for problem in problems]
+        told = [speak_of_draft(problem, command) for problem in problems]
         error = told[0] if len(told) == 1 else Several(told) if told else None
         report = report_on(command, proposal.decision, patches=own, error=error)
     folder, files = draft.patch_set.folder, tuple(draft.files)
@@ -342,11 +342,3 @@ def tell_draft(
         edits=edits,
         written=() if problems else files,
     )
-
-
-def _speak_of_draft(problem: PatchkitError, command: str) -> PatchkitError:
-    """``problem`` with a hint that works on a patch that was not written; no other command knows of it."""
-    if isinstance(problem, Conflict) and "`patchkit check " in problem.hint:
-        hint = f"nothing was written; `patchkit {command}` with --verbose shows the expected and the found lines"
-        return Conflict(problem.message, hint=hint)
-    return problem

@@ -341,6 +341,10 @@ def test_a_release_that_is_named_gives_the_text_that_was_made_for_it(shelf: Shel
     assert (row["result"], row["variant"]) == ("clean", "both.patch")
     again = only(shelf.json("rebase", "fix", "--to", "1.2", "--from", "1.1"))
     assert "nothing was taken from 1.1" in again["message"]
+    for version in ("1.15", "1.3"):
+        shelf.release(version, {MATHS: OTHER})
+    error = shelf.json("rebase", "fix", "--to", "1.3", "--from", "1.15", exit_code=4)["error"]
+    assert "no diff that is meant for" in error["message"]
 
 
 def test_one_conflict_does_not_keep_the_others_back(shelf: Shelf) -> None:
