@@ -99,7 +99,7 @@ def test_the_mail_says_what_the_patch_is_called_what_it_is_for_and_where_it_come
     assert (said["set"], said["patch"]) == ("some-dist", "say-what-is-meant-and-quote-it-twice")
     assert (patch.summary, patch.provenance.origin) == (SUBJECT, f"upstream, commit:{hash}")
     assert said["origin"] == patch.provenance.origin and said["warnings"] == []
-    assert said["next"] == f"patchkit apply {patch.id}"
+    assert said["next"].startswith(f"patchkit apply {patch.id} --site-packages ")
     assert stage.states("apply") == {str(patch.id): "applied"}
 
 

@@ -223,7 +223,8 @@ def test_a_conflict_leaves_a_work_folder_and_commit_goes_on_from_there(shelf: Sh
     edited = Path(row["folder"]) / MATHS
     text = edited.read_text("utf-8")
     assert "<<<<<<< fix/middle\n    return 22\n=======\n    return 20\n>>>>>>> some-dist 1.1\n" in text
-    assert row["next"] == f"patchkit commit {Path(row['folder']).relative_to(shelf.folder)}"
+    command = f"patchkit commit {Path(row['folder']).relative_to(shelf.folder)}"
+    assert row["next"] == f"{command} --patches {shelf.patches}"
 
     refused = shelf.run("commit", row["folder"], "--json", wheels=False).expect(3).json()
     assert "conflict markers" in refused["error"]["message"]
@@ -264,7 +265,8 @@ def test_what_is_left_of_a_conflict_is_tried_on_the_wheel_before_it_is_written(s
     (Path(row["folder"]) / SUMS).unlink()
     said = shelf.json("commit", row["folder"], wheels=False)
     assert said["warnings"] == []
-    assert said["next"] == "patchkit coverage fix/middle --versions ==1.1 --find-links wheels"
+    command = "patchkit coverage fix/middle --versions ==1.1 --find-links wheels"
+    assert said["next"] == f"{command} --patches {shelf.patches}"
     again = shelf.json("commit", row["folder"], wheels=False)
     assert (again["written"], again["next"]) == ([], None)
 
