@@ -10,7 +10,7 @@ from patchkit.bases import Base, Facts, holds_ours
 from patchkit.choices import Candidate
 from patchkit.errors import Conflict, ForeignFile, PatchkitError
 from patchkit.fold import FileOutcome, Fold, Layer, Misfit, Tree, compare_upstream, fold, is_upstream, reverse
-from patchkit.model import CheckResult, DiffText, EntryKind, HunkOutcome, HunkResult, PatchState
+from patchkit.model import CheckResult, DiffText, EntryKind, HunkResult, PatchState
 from patchkit.patchset import PatchId
 from patchkit.proof import evaluate_symbols
 
@@ -179,21 +179,18 @@ def _conflict(
 
 
 def tell(files: Sequence[FileOutcome]) -> str:
-    """The first thing that does not fit, in words, and how many more there are."""
-    words = [told for file in files for told in _tell_file(file)]
+    """The first thing that does not fit, in words, and how many more there are; what is upstream where nothing else."""
+    words = [told for file in files for told in _tell_file(file, HunkResult.CONFLICT)]
+    words = words or [told for file in files for told in _tell_file(file, HunkResult.UPSTREAM)]
     more = f" (and {len(words) - 1} more that {'do' if len(words) > 2 else 'does'} not fit)" if len(words) > 1 else ""
     return (words[0] if words else files[0].path) + more
 
 
-def _tell_file(file: FileOutcome) -> list[str]:
+def _tell_file(file: FileOutcome, result: HunkResult) -> list[str]:
     if file.misfit is not None:
         return [f"{file.path}: {file.problem}"]
-    wrong = sorted((hunk for hunk in file.hunks if hunk.result is not HunkResult.FITS), key=_upstream_last)
+    wrong = [hunk for hunk in file.hunks if hunk.result is result]
     return [f"{file.path}: hunk {hunk.number} (line {hunk.line}): {hunk.reason or hunk.result.value}" for hunk in wrong]
-
-
-def _upstream_last(hunk: HunkOutcome) -> bool:
-    return hunk.result is HunkResult.UPSTREAM
 
 
 def _merge(own: FileOutcome, compared: FileOutcome) -> FileOutcome:
@@ -207,10 +204,8 @@ def _count_upstream(layer: Layer, merged: Sequence[FileOutcome]) -> str:
     """What of a patch that conflicts is upstream already, or may be."""
     hunks = [hunk for file in merged for hunk in file.hunks]
     there = sum(hunk.result is HunkResult.UPSTREAM for hunk in hunks)
-    if there:
-        return f"{there} of {len(hunks)} hunks are upstream"
     gone = [diff.old for diff, file in zip(layer.diffs, merged, strict=True) if file.misfit is Misfit.GONE]
-    if gone:
+    if gone and not there:
         return f"{gone[0]} is gone, perhaps upstream"
     deleting = {(diff.path, hunk.number) for diff in layer.diffs for hunk in diff.hunks if not hunk.added}
     absent = [
@@ -219,7 +214,10 @@ def _count_upstream(layer: Layer, merged: Sequence[FileOutcome]) -> str:
         for hunk in file.hunks
         if hunk.result is HunkResult.CONFLICT and (file.path, hunk.number) in deleting
     ]
-    return f"hunk {absent[0]} only deletes lines that are gone, perhaps upstream" if absent else ""
+    words = f"{there} of {len(hunks)} hunks are upstream" if there else ""
+    if there and absent:
+        return f"{words}, {len(absent)} only delete{'s' * (len(absent) == 1)} lines that are gone (perhaps upstream)"
+    return words or (f"hunk {absent[0]} only deletes lines that are gone, perhaps upstream" if absent else "")
 
 
 def _name_rivals(layer: Layer, stacked: Stack, dropped: frozenset[PatchId]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from patchkit.account import account_for
 from patchkit.authored import DraftReport, Edit, WorkReport, name_edits
 from patchkit.bounds import refuse_kind
+from patchkit.catalog import find_folders
 from patchkit.change import Proposal, report_on, with_python_checks
 from patchkit.difference import changed_paths, is_binary, make_diff
 from patchkit.drafts import (
@@ -18,13 +19,11 @@ from patchkit.drafts import (
     Material,
     Shelf,
     choose_id,
-    find_clash,
     hold_shelf,
     make_draft,
     open_shelf,
     require_distribution,
     suggest_set,
-    try_draft,
     write_draft,
 )
 from patchkit.environment import find_environment
@@ -42,9 +41,10 @@ from patchkit.installed import Content
 from patchkit.model import Action, Notice
 from patchkit.origins import Source, find_below, read_intended, read_pristine, require_ownership
 from patchkit.patchset import Catalog, PatchId, Provenance
+from patchkit.rehearsal import rehearse, speak_of_draft
 from patchkit.report import Report
 from patchkit.scene import CatalogNeed, Options, Scene, current_folder, open_catalog, open_place, read_steadily
-from patchkit.site import find_distribution, observe, read_head
+from patchkit.site import observe, read_head
 from patchkit.survey import Ownership
 from patchkit.symbols import module_paths
 from patchkit.workfolder import Work, free_folder, note_commit, read_edited, read_work, write_work
@@ -116,7 +116,16 @@ def edit(options: Options, distribution: str, files: Sequence[str], how: EditOpt
     version = copies.own.distribution.version
     folder = os.path.abspath(how.into or free_folder(os.path.join(current_folder(), HOME), f"{name}-{version}"))
     _refuse_inside(copies.scene.root, folder)
-    work = Work(name, version, copies.files, tuple(sorted(copies.own.folders)), after=copies.below)
+    homes = find_folders(options.patches, bundled=False, cwd=current_folder())
+    work = Work(
+        name,
+        version,
+        copies.files,
+        tuple(sorted(copies.own.folders)),
+        after=copies.below,
+        patches=tuple(map(os.path.abspath, homes)),
+        find_links=tuple(map(os.path.abspath, how.source.folders)),
+    )
     write_work(folder, work)
     report = Report(
         "edit", copies.scene.root, copies.scene.environment.python, notices=(*notices, *copies.notices), wrote=True
@@ -225,19 +234,22 @@ def _refuse_files(own: Ownership, paths: Sequence[str], kept: Mapping[str, Conte
 # ---- commit ---------------------------------------------------------------------------------------------------
 
 
-def commit(options: Options, folder: str, naming: Naming) -> DraftReport:
+def commit(options: Options, folder: str, naming: Naming, find_links: Sequence[str] = ()) -> DraftReport:
     """Make a patch of what was edited in a work folder: its diff and its entry in the manifest.
 
-    Where the very version is installed, the patch is tried on it first; what stands in its way is in the report's
-    error, and nothing is written then. Raises `NoChange` where nothing was edited, `Unpatchable` for what no diff can
-    carry, and what `make_draft` raises.
+    It goes into the patch folder that ``options`` name, else into the one that the work folder was made for. The patch
+    is tried first: on the version itself where that is installed, else on its wheel, where one is at hand (in the
+    folders ``find_links``, in those that the work folder was made with; after a rebase also from the index). What
+    stands in its way is in the report's error, and nothing is written then. Raises `NoChange` where nothing was
+    edited, `Unpatchable` for what no diff can carry, and what `make_draft` raises.
     """
-    with hold_shelf(options):
-        return _commit(options, folder, naming)
-
-
-def _commit(options: Options, folder: str, naming: Naming) -> DraftReport:
     work = read_work(folder)
+    options = _at_home(options, folder, work)
+    with hold_shelf(options):
+        return _commit(options, folder, work, naming, find_links)
+
+
+def _commit(options: Options, folder: str, work: Work, naming: Naming, find_links: Sequence[str]) -> DraftReport:
     edited = read_edited(folder, work)
     paths = changed_paths(work.before, edited.files)
     _require_edit(folder, work, edited.files, paths)
@@ -252,16 +264,55 @@ def _commit(options: Options, folder: str, naming: Naming) -> DraftReport:
     if work.rebased and id == PatchId(work.set, work.patch):
         material = replace(material, replaces=True)
     material = replace(material, overwrites=naming.overwrites, grown_from=work.committed)
+    refuse_retelling(shelf, id, naming)
     draft = make_draft(shelf, material)
-    proposal, notices = _try_where_installed(options, shelf, work, draft)
-    made = tell_draft("commit", draft, proposal, name_edits(work.before, edited.files, paths), naming)
-    report = replace(made.report, notices=(*made.report.notices, *notices))
-    made = replace(made, report=report, left_out=edited.left_out)
-    if report.error is not None or naming.dry_run:
+    opened = lambda: open_workplace(options, shelf.catalog, work.distribution)  # noqa: E731
+    trial = rehearse(opened, shelf.catalog, work, draft, tuple(find_links) or work.find_links)
+    made = tell_draft("commit", draft, trial.proposal, name_edits(work.before, edited.files, paths), naming)
+    error = made.report.error or trial.error
+    report = replace(made.report, notices=(*made.report.notices, *trial.notices), error=error)
+    made = replace(made, report=report, left_out=edited.left_out, written=() if error else made.written)
+    if error is not None or naming.dry_run or not made.written:
         return made
     write_draft(draft)
     note_commit(folder, diff)
-    return replace(made, next=f"patchkit apply {id}" if proposal is not None else "")
+    return replace(made, next=trial.next)
+
+
+def _at_home(options: Options, folder: str, work: Work) -> Options:
+    """``options`` with the patch folders that the work folder was made for, where they name none.
+
+    A project that was moved since has none of these; then it is as with any other command. Raises `UsageError` where
+    the patch would go into the work folder itself.
+    """
+    if not (options.patches or options.bundled) and any(os.path.isdir(os.path.dirname(path)) for path in work.patches):
+        options = replace(options, patches=work.patches)
+    home = find_folders(options.patches, bundled=options.bundled, cwd=current_folder())[0]
+    inside = os.path.realpath(folder)
+    if os.path.commonpath([inside, os.path.realpath(home)]) == inside:
+        words = f"the patch would go into {home}, which is in the work folder"
+        raise UsageError(words, hint="run this where the project is, or name its patch folder with --patches DIR")
+    return options
+
+
+def refuse_retelling(shelf: Shelf, id: PatchId, naming: Naming) -> None:
+    """Raise for what was said of a patch that is there already and says something else of itself."""
+    patch = shelf.catalog.patches.get(id)
+    if patch is None:
+        return
+    said = (
+        ("summary", naming.summary, patch.summary),
+        ("origin", naming.provenance.origin, patch.provenance.origin),
+        ("bug", naming.provenance.bug, patch.provenance.bug),
+    )
+    other = [key for key, new, old in said if new and new != old]
+    if other:
+        words = f"{id} is there already, and --{', --'.join(other)} would not be written: its entry says that"
+        found = shelf.catalog.set(id.set)
+        where = f"{os.path.relpath(found.folder)}/patchset.toml" if found is not None else "the manifest"
+        raise UsageError(
+            words, hint=f"write {', '.join(f'`{key}`' for key in other)} into {where}, and leave it out here"
+        )
 
 
 def _refuse_increment(folder: str, work: Work, id: PatchId) -> None:
@@ -273,6 +324,10 @@ def _refuse_increment(folder: str, work: Work, id: PatchId) -> None:
 
 
 def _require_edit(folder: str, work: Work, files: Mapping[str, Content], paths: Sequence[str]) -> None:
+    if not paths and work.rebased:
+        words = f"{work.set}/{work.patch}: upstreamed, for {folder} is what {work.distribution} {work.version} ships"
+        lines = f'[[patch.not-needed]]\nversions = "=={work.version}"\nwhy = "upstream in {work.version}"'
+        raise NoChange(words, hint=f"if that is meant, add below this patch in the manifest:\n{lines}")
     if not paths:
         hint = "edit the files there, then run this again"
         raise NoChange(f"nothing was edited in {folder}", hint=hint)
@@ -297,22 +352,6 @@ def _count_markers(content: Content) -> int:
     return len(_MARKERS.findall(content.data))
 
 
-def _try_where_installed(
-    options: Options, shelf: Shelf, work: Work, draft: Draft
-) -> tuple[Proposal | None, tuple[Notice, ...]]:
-    """The trial, where the version of the work folder is the one installed; else the word that there was none."""
-    scene = open_workplace(options, shelf.catalog, work.distribution)
-    found = find_distribution(scene.listing, work.distribution, scene.environment)
-    if found is None or found.version != work.version:
-        there = f"{found.version} is installed" if found is not None else f"it is not installed in {scene.root}"
-        words = f"the patch is for {work.distribution} {work.version}, and {there}: it was not tried"
-        return None, (Notice("not-tried", words),)
-    proposal = read_steadily(
-        lambda: open_workplace(options, shelf.catalog, work.distribution), lambda scene: try_draft(scene, draft)
-    )
-    return proposal, () if proposal.problems else find_clash(proposal.decision.scene, draft)
-
-
 # ---- what is said ---------------------------------------------------------------------------------------------
 
 
@@ -325,7 +364,8 @@ def tell_draft(
     if proposal is not None:
         rows = account_for(proposal.decision, with_python_checks(proposal))
         own = tuple(replace(row, action=Action.NONE) for row in rows if row.id == draft.id)
-        error = problems[0] if len(problems) == 1 else Several(problems) if problems else None
+        told = [speak_of_draft(problem, command) for problem in problems]
+        error = told[0] if len(told) == 1 else Several(told) if told else None
         report = report_on(command, proposal.decision, patches=own, error=error)
     folder, files = draft.patch_set.folder, tuple(draft.files)
     return DraftReport(

@@ -13,7 +13,7 @@ from patchkit.authoring import EditOptions, Naming, commit, edit
 from patchkit.authoring_text import render_draft, render_lint, render_work
 from patchkit.capture import CaptureOptions, capture
 from patchkit.console import Progress, echo, mark_changed, print_json, print_lines
-from patchkit.errors import ExitCode
+from patchkit.errors import ExitCode, UsageError
 from patchkit.importation import LARGEST_BYTES, import_diff, read_submission, take_submission
 from patchkit.linting import lint
 from patchkit.lints import Lint
@@ -78,12 +78,13 @@ def edit_command(distribution: str, files: tuple[str, ...], into: str, on_top: b
 @click.argument("folder", metavar="FOLDER")
 @REPLACE
 @with_options(NAMING)
+@with_options(SOURCE[1:])
 @with_options(COMMON)
 def commit_command(folder: str, replace: bool, **keys: Any) -> int:
     """Make a patch of what was edited in a work folder: its diff, and its entry in the manifest."""
     options, output = split(keys)
     with Progress(output):
-        made = commit(options, folder, _to_naming(keys, overwrites=replace))
+        made = commit(options, folder, _to_naming(keys, overwrites=replace), keys.pop("find_links"))
     return _tell_draft(made, output)
 
 
@@ -150,6 +151,9 @@ def _to_source(keys: dict[str, Any]) -> Source:
 
 
 def _to_naming(keys: dict[str, Any], *, overwrites: bool = False) -> Naming:
+    for key in ("summary", "origin", "bug"):
+        if len(keys[key].splitlines()) > 1:
+            raise UsageError(f"--{key} has a line break", hint="write it on one line")
     provenance = Provenance(origin=keys.pop("origin"), bug=keys.pop("bug"))
     return Naming(
         keys.pop("set_name"),

@@ -33,20 +33,24 @@ def render_work(work: WorkReport, *, verbose: bool = False, again: str = "") -> 
 
 def render_draft(draft: DraftReport, *, verbose: bool = False, again: str = "") -> Iterator[str]:
     """The patch that was made, what is in it, and which files were written."""
-    yield from render(replace(draft.report, summary="\n".join(_describe(draft))), verbose=verbose)
+    yield from render(replace(draft.report, summary="\n".join(_describe(draft, verbose=verbose))), verbose=verbose)
     if draft.next:
         yield f"next: {style(draft.next + again, bold=True)}"
 
 
-def _describe(draft: DraftReport) -> Iterator[str]:
+def _describe(draft: DraftReport, *, verbose: bool) -> Iterator[str]:
     if not draft.report.patches and draft.file is not None:
         yield f"{draft.id}  {draft.distribution} {draft.versions}  {os.path.basename(draft.file)}"
     for path, edit in draft.edits.items():
         yield f"    {style(f'{edit.value:<8}', fg=_COLOURS[edit])}  {path}"
-    for path, why in draft.left_out.items():
+    for path, why in list(draft.left_out.items())[: None if verbose else SHOWN_FILES]:
         yield f"    {style('left out', fg='yellow')}  {path} ({why})"
+    if len(draft.left_out) > SHOWN_FILES and not verbose:
+        yield f"    ... and {len(draft.left_out) - SHOWN_FILES} more left out"
     verb = "would write" if draft.report.dry_run else "wrote"
     yield from (f"{verb} {os.path.relpath(path)}" for path in draft.written)
+    if draft.file is not None and not draft.written and draft.report.error is None:
+        yield f"{os.path.relpath(draft.file)} has this diff already: nothing to write"
 
 
 def render_lint(report: LintReport) -> Iterator[str]:

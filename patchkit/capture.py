@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from patchkit.applied import Reason
 from patchkit.authored import DraftReport, name_edits
-from patchkit.authoring import Naming, open_workplace, tell_draft
+from patchkit.authoring import Naming, open_workplace, refuse_retelling, tell_draft
 from patchkit.change import DEFAULTS, change
 from patchkit.decision import decide
 from patchkit.difference import changed_paths, make_diff
@@ -85,6 +85,7 @@ def _capture(
     _refuse_applied(found.scene, id)
     diff = make_diff(found.before, files)
     material = Material(id, name, found.version, diff, naming.summary, naming.provenance, after=found.below)
+    refuse_retelling(shelf, id, naming)
     draft = make_draft(shelf, material)
     wanted = _want(found.scene, id, found.below)
     proposal = try_draft(found.scene, draft, wanted)

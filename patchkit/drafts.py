@@ -174,16 +174,18 @@ def make_draft(shelf: Shelf, material: Material) -> Draft:
         return Draft(patch.id, redraft.patch_set, variant, redraft.written, new=False)
     _require_fit(shelf, found, material)
     text = read_set_file(found.folder, MANIFEST).decode()
+    same = None if patch is None else _same_variant(patch, material)
     if patch is None:
         variant = _new_variant(material, found)
         manifest, wanted = with_patch(text, found, _new_patch(material, variant))
-    elif (same := _same_variant(patch, material)) is not None:
+    elif same is not None:
         _require_leave(found, same, material)
         variant, manifest, wanted = same, text, found
     else:
         variant = _new_variant(material, found)
         manifest, wanted = with_variant(text, found, material.id.patch, variant)
-    files = {f"{found.folder}/{variant.file}": material.diff}
+    known = same is not None and read_set_file(found.folder, variant.file) == material.diff
+    files = {} if known else {f"{found.folder}/{variant.file}": material.diff}
     files |= {f"{found.folder}/{MANIFEST}": manifest.encode()} if manifest != text else {}
     return Draft(material.id, wanted, variant, files, new=False)
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from patchkit.authored import DraftReport, Edit
-from patchkit.authoring import Naming, open_workplace, tell_draft
+from patchkit.authoring import Naming, open_workplace, refuse_retelling, tell_draft
 from patchkit.bounds import refuse_kind
 from patchkit.catalog import read_set_file
 from patchkit.change import Proposal
 from patchkit.drafts import (
+    Draft,
     Material,
     Shelf,
     choose_id,
@@ -23,7 +24,16 @@ from patchkit.drafts import (
     try_draft,
     write_draft,
 )
-from patchkit.errors import Conflict, DiffTooLarge, NoMatchingFile, UsageError, VariantExists, raise_all
+from patchkit.errors import (
+    Conflict,
+    DiffError,
+    DiffTooLarge,
+    NoMatchingFile,
+    PatchkitError,
+    UsageError,
+    VariantExists,
+    raise_all,
+)
 from patchkit.fields import MOST_GLOBS
 from patchkit.mail import read_letter
 from patchkit.model import EntryKind, FileDiff, Notice, PatchState
@@ -103,8 +113,13 @@ def _import(
     provenance = replace(naming.provenance, origin=naming.provenance.origin or letter.origin)
     material = _to_material(submission, found, id, naming.summary or letter.subject)
     _refuse_again(shelf, material)
+    refuse_retelling(shelf, id, naming)
     draft = make_draft(shelf, replace(material, provenance=provenance))
-    proposal = try_draft(found.scene, draft)
+    try:
+        proposal = try_draft(found.scene, draft)
+    except PatchkitError as error:
+        raise_all([_speak_of_submission(each, submission, draft) for each in error.all()])
+        raise
     made = tell_draft("import", draft, proposal, _name_edits(proposal, id), naming)
     made = replace(made, left_out=found.placement.left_out)
     if proposal.problems:
@@ -112,7 +127,7 @@ def _import(
     if proposal.decision.verdicts[id].state is PatchState.UPSTREAMED:
         return replace(made, versions=None, file=None, manifest=None, written=())
     notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_origin(made), *_mention_guesses(found))
-    if not naming.dry_run:
+    if made.written and not naming.dry_run:
         write_draft(draft)
         made = replace(made, next=f"patchkit apply {id}")
     return replace(made, report=replace(made.report, notices=notices))
@@ -174,6 +189,16 @@ def _refuse_again(shelf: Shelf, material: Material) -> None:
                 raise VariantExists(words, hint=f"--patch {patch.id.patch} adds a variant for another version to it")
 
 
+def _speak_of_submission(error: PatchkitError, submission: Submission, draft: Draft) -> PatchkitError:
+    """``error`` with the place in the diff that was given, where it names one in the file that was to be written."""
+    path = f"{draft.patch_set.folder}/{draft.variant.file}"
+    if not isinstance(error, DiffError) or error.file != path:
+        return error
+    problem = error.message.removeprefix(f"{path}:{error.line}: ")
+    line = error.line if draft.files.get(path) == submission.data else 1
+    return type(error)(problem, file=submission.file, line=line, hint=error.hint)
+
+
 def _name_edits(proposal: Proposal, id: PatchId) -> dict[str, Edit]:
     """What the diff does to each of its files; a rename deletes one and creates another."""
     layer = next(layer for layer in proposal.decision.layers if layer.id == id)
@@ -202,5 +227,6 @@ def _mention_guesses(found: _Found) -> Iterator[Notice]:
 
 
 def _mention_origin(made: DraftReport) -> tuple[Notice, ...]:
-    words = f"nothing says where {made.id} comes from: give --origin, or write `origin` into {made.manifest}"
+    words = f"nothing says where {made.id} comes from: give --origin"
+    words += "" if made.report.dry_run else f", or write `origin` into {made.manifest}"
     return () if made.origin else (Notice("no-origin", words),)

@@ -26,6 +26,7 @@ class Taken(Enum):
     OURS = "ours"
     THEIRS = "theirs"
     BOTH = "both made the same of it"
+    GONE = "both took it away"
     CONFLICT = "conflict"
 
 
@@ -59,7 +60,11 @@ class Merged:
 def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
     """What comes of ``base`` when both the change to ``ours`` and that to ``theirs`` are made."""
     texts = Text(base).lines, Text(ours).lines, Text(theirs).lines
-    return Merged(tuple(region for region in _regions(*texts) if region.lines or region.other))
+    return Merged(tuple(region for region in _regions(*texts) if region.lines or region.other or _removes(region)))
+
+
+def _removes(region: Region) -> bool:
+    return region.taken in (Taken.OURS, Taken.GONE)
 
 
 def _regions(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]) -> Iterator[Region]:
@@ -84,7 +89,7 @@ def _between(
     """The regions between two lines that stay."""
     old, own, other = (tuple(text[low:high]) for text, low, high in zip((base, ours, theirs), begin, end, strict=True))
     if own == other:
-        yield Region(Taken.NEITHER if own == old else Taken.BOTH, own)
+        yield Region(Taken.NEITHER if own == old else Taken.BOTH if own else Taken.GONE, own)
     elif own == old:
         yield Region(Taken.THEIRS, other)
     elif other == old:

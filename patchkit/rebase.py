@@ -8,59 +8,45 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-
-from packaging.version import Version
+from dataclasses import replace
 
 from patchkit.archives import Release, pick_release, pick_wheel
 from patchkit.authoring import HOME
+from patchkit.bench import AS_USUAL, Bench, RebaseOptions
+from patchkit.catalog import find_folders
 from patchkit.decision import Decision, decide
 from patchkit.difference import changed_paths, make_diff
+from patchkit.doubt import explain_checks, find_doubt
 from patchkit.errors import IndexUnreachable, NoRelease, PatchkitError, UsageError, WrongWheel
 from patchkit.examination import Progress, no_progress
 from patchkit.fits import Cell, Fit
 from patchkit.fold import Tree
 from patchkit.folders import bundled_folder
-from patchkit.installed import Content
 from patchkit.model import FileDiff, PatchState
 from patchkit.outputs import write_output
 from patchkit.patchset import NotNeeded, Patch, PatchId, PatchSet, Variant
-from patchkit.pristine import Pristine, open_pristine
 from patchkit.rebased import Rebase, Rebased, RebasedPatch, Step
 from patchkit.record import top_level_folders
 from patchkit.redraft import Redraft, add_variant, may_widen, open_redraft, repeat_variant, widen
-from patchkit.releases import ReleaseSource, list_releases
-from patchkit.remote import Index, open_index
-from patchkit.scene import CatalogNeed, Options, Scene, current_folder, open_catalog
+from patchkit.releases import list_releases
+from patchkit.remote import open_index
+from patchkit.scene import CatalogNeed, Options, current_folder, open_catalog
 from patchkit.treemerge import FileMerge, Sides, TreeMerge, merge_trees
 from patchkit.tryout import (
     choose_patches,
     decide_alone,
     find_home_of,
     find_paths,
-    open_release,
     stack_of,
-    try_patch,
-    without_surroundings,
 )
 from patchkit.versions import contains, variant_for, widened
 from patchkit.wanted import order_fold, want_named
-from patchkit.workfolder import Work, free_folder, write_work
-
-
-@dataclass(frozen=True, slots=True)
-class RebaseOptions:
-    """How `rebase` goes about it. ``base`` is the release to take the change from ("": the nearest that it fits)."""
-
-    base: str = ""
-    dry_run: bool = False
-    source: ReleaseSource = field(default_factory=ReleaseSource)
+from patchkit.workfolder import Work, free_folder
 
 
 def rebase(
-    options: Options, operand: str, to: str, how: RebaseOptions = RebaseOptions(), progress: Progress = no_progress
+    options: Options, operand: str, to: str, how: RebaseOptions = AS_USUAL, progress: Progress = no_progress
 ) -> Rebased:
     """Bring ``SET`` or ``SET/PATCH`` to version ``to``. Patches that merge are written even if another one conflicts.
 
@@ -68,14 +54,16 @@ def rebase(
     """
     catalog, _ = open_catalog(options, CatalogNeed.REQUIRED)
     patch_set, patches = choose_patches(catalog, operand)
-    _refuse_bundled(options, patch_set)
+    if not how.dry_run:
+        _refuse_bundled(options, patch_set)
     places = {patch.id: (patch.place, patch.after) for patch in patches}
     with open_index(how.source.cache or None) as index, ExitStack() as stack:
         releases = list_releases(patch_set.distribution, how.source.folders, index)
         target = pick_release(releases, patch_set.distribution, to)
         pick_wheel(target)
         paths = find_paths(catalog, patches)
-        bench = _Bench(index, stack, releases, target, paths, how, progress)
+        homes = find_folders(options.patches, bundled=False, cwd=current_folder())
+        bench = Bench(index, stack, releases, target, paths, how, progress, homes)
         draft = open_redraft(catalog, patch_set)
         rows: list[RebasedPatch] = []
         for id in order_fold(places):
@@ -94,74 +82,18 @@ def _refuse_bundled(options: Options, patch_set: PatchSet) -> None:
     """The sets that come with patchkit are no place to write to: the next installation replaces them."""
     if options.bundled and os.path.dirname(patch_set.folder) == bundled_folder():
         words = f"{patch_set.name} comes with patchkit, and what is written there is lost with the next installation"
-        raise UsageError(words, hint=f"copy it first: cp -r {shlex.quote(patch_set.folder)} patches/")
+        copy = f"mkdir -p patches && cp -r {shlex.quote(patch_set.folder)} patches/"
+        raise UsageError(words, hint=f"copy it first: {copy}")
 
 
-# ---- the releases at hand -------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Bench:
-    """The releases that patches are tried on, each opened once; and the work folders that are to be made."""
-
-    index: Index
-    stack: ExitStack
-    releases: Sequence[Release]
-    target: Release
-    paths: Sequence[str]
-    how: RebaseOptions
-    progress: Progress
-    opened: dict[str, Pristine] = field(default_factory=dict)
-    works: list[tuple[str, Work, Mapping[str, Content]]] = field(default_factory=list)
-
-    @property
-    def to(self) -> str:
-        return self.target.version
-
-    def pristine(self, release: Release) -> Pristine:
-        if release.version not in self.opened:
-            wheel = pick_wheel(release)
-            opened = self.stack.enter_context(open_pristine(self.index, wheel, release.distribution))
-            self.opened[release.version] = opened
-            self.progress("reading releases", len(self.opened), len(self.releases))
-        return self.opened[release.version]
-
-    def scene(self, release: Release, draft: Redraft, patch: Patch) -> Scene:
-        """A scene in which the release is installed and the draft is at hand, with ``patch`` as it is given."""
-        catalog = without_surroundings(draft.catalog)
-        sets = [each if each.name != patch.id.set else _exchange(each, patch) for each in catalog.sets]
-        scene = open_release(self.pristine(release), replace(catalog, sets=tuple(sets)), self.paths)
-        return replace(scene, drafts=draft.files)
-
-    def fare(self, release: Release, draft: Redraft, patch: Patch) -> Cell:
-        """What ``patch`` comes to on a release."""
-        stripped = replace(patch, markers=(), constraints=(), shadowed_by=())
-        return try_patch(self.scene(release, draft, stripped), self.pristine(release), stripped)
-
-    def near(self) -> Iterator[Release]:
-        """The other releases that have a wheel: the older ones first, from the target away."""
-        at = self.releases.index(self.target)
-        for release in (*reversed(self.releases[:at]), *self.releases[at + 1 :]):
-            if release.wheels and (not self.how.base or Version(release.version) == Version(self.how.base)):
-                yield release
-
-    def write_folders(self) -> None:
-        for folder, work, files in self.works:
-            write_work(folder, work, files)
-
-
-def _exchange(patch_set: PatchSet, patch: Patch) -> PatchSet:
-    return replace(patch_set, patches=tuple(patch if each.id == patch.id else each for each in patch_set.patches))
+# ---- one patch ------------------------------------------------------------------------------------------------
 
 
 def _fits(cell: Cell) -> bool:
     return cell.result in (Fit.FITS, Fit.OFFSET)
 
 
-# ---- one patch ------------------------------------------------------------------------------------------------
-
-
-def _rebase(bench: _Bench, draft: Redraft, id: PatchId) -> tuple[RebasedPatch, Redraft]:
+def _rebase(bench: Bench, draft: Redraft, id: PatchId) -> tuple[RebasedPatch, Redraft]:
     """What becomes of one patch, and the patch set with it."""
     patch = draft.patch(id)
     rule = variant_for(patch, bench.to)
@@ -170,7 +102,7 @@ def _rebase(bench: _Bench, draft: Redraft, id: PatchId) -> tuple[RebasedPatch, R
     for variant in [rule] if rule is not None else _by_nearness(bench, patch):
         cell = bench.fare(bench.target, draft, _only(patch, variant, bench.to))
         if _fits(cell):
-            row, draft = (_settled(id, rule, cell), draft) if rule else _reuse(bench, draft, patch, variant)
+            row, draft = (_settled(bench, id, rule, cell), draft) if rule else _reuse(bench, draft, patch, variant)
             return replace(row, checks=cell.checks), draft
         if cell.result is Fit.UPSTREAMED:
             return _retire(bench, id, cell.message, held=rule is not None), draft
@@ -182,37 +114,39 @@ def _only(patch: Patch, variant: Variant, version: str) -> Patch:
     return replace(patch, variants=(replace(variant, versions=f"=={version}"),), not_needed=())
 
 
-def _by_nearness(bench: _Bench, patch: Patch) -> list[Variant]:
-    """Its variants, that for the nearest release first."""
+def _by_nearness(bench: Bench, patch: Patch) -> list[Variant]:
+    """Its variants, that for the nearest release first; only that for the release to start from, where one is named."""
     rules = (variant_for(patch, release.version) for release in bench.near())
     near = [rule for rule in rules if isinstance(rule, Variant)]
-    return list(dict.fromkeys((*near, *reversed(patch.variants))))
+    return list(dict.fromkeys((*near, *(() if bench.how.base else reversed(patch.variants)))))
 
 
-def _settled(id: PatchId, variant: Variant, cell: Cell) -> RebasedPatch:
-    words = "; ".join(filter(None, ("its range holds this version already, and it fits", cell.message)))
+def _settled(bench: Bench, id: PatchId, variant: Variant, cell: Cell) -> RebasedPatch:
+    base = bench.how.base
+    kept = f"nothing was taken from {base}: remove that entry to have its diff made anew" if base else ""
+    words = "; ".join(filter(None, ("its range holds this version already, and it fits", kept, cell.message)))
     return RebasedPatch(id, Rebase.CLEAN, variant=variant.file, versions=variant.versions, message=words)
 
 
-def _retire(bench: _Bench, id: PatchId, message: str, *, held: bool) -> RebasedPatch:
+def _retire(bench: Bench, id: PatchId, message: str, *, held: bool) -> RebasedPatch:
     lines = f'[[patch.not-needed]]\nversions = "=={bench.to}"\nwhy = "upstream in {bench.to}"'
     return RebasedPatch(id, Rebase.UPSTREAMED, message=message, advice="" if held else lines)
 
 
-def _reuse(bench: _Bench, draft: Redraft, patch: Patch, variant: Variant) -> tuple[RebasedPatch, Redraft]:
+def _reuse(bench: Bench, draft: Redraft, patch: Patch, variant: Variant) -> tuple[RebasedPatch, Redraft]:
     """The same diff fits: its range is widened where all that lies between was tried, else it gets an entry more."""
     wider = widened(variant.versions, bench.to)
     untried = _first_misfit(bench, draft, patch, variant, wider) if wider else ""
     row = RebasedPatch(patch.id, Rebase.CLEAN, variant=variant.file)
     if wider and not untried and may_widen(draft, patch.id, variant, wider):
-        words = "the same diff fits: its range is wider now"
+        words = "the same diff fits a wider range"
         return replace(row, step=Step.WIDENED, versions=wider, message=words), widen(draft, patch.id, variant, wider)
     draft, added = repeat_variant(draft, patch.id, bench.to, variant)
     words = "the same diff fits, for this version alone" + (f": {untried}" if untried else "")
     return replace(row, step=Step.ADDED, variant=added.file, versions=added.versions, message=words), draft
 
 
-def _first_misfit(bench: _Bench, draft: Redraft, patch: Patch, variant: Variant, wider: str) -> str:
+def _first_misfit(bench: Bench, draft: Redraft, patch: Patch, variant: Variant, wider: str) -> str:
     """The first release that ``wider`` takes in and that the diff does not fit or was not tried on, in words."""
     for release in bench.releases:
         if release is bench.target or contains(variant.versions, release.version):
@@ -233,7 +167,7 @@ def _first_misfit(bench: _Bench, draft: Redraft, patch: Patch, variant: Variant,
 # ---- three-way ------------------------------------------------------------------------------------------------
 
 
-def _merge(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> tuple[RebasedPatch, Redraft]:
+def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> tuple[RebasedPatch, Redraft]:
     release, decision = _find_base(bench, draft, patch, rule)
     assert decision.stacked is not None
     result = decision.stacked.result
@@ -257,8 +191,9 @@ def _merge(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None) ->
         ),
     )
     row = RebasedPatch(patch.id, Rebase.CONFLICT, base=release.version, files=merged.files)
-    if not merged.clean:
-        return _hand_over(bench, draft, patch, merged, row), draft
+    doubt = find_doubt(bench, patch, diffs, merged)
+    if not merged.clean or doubt:
+        return _hand_over(bench, patch, merged, row, doubt), draft
     if not changed_paths(merged.before, merged.after):
         words = f"{bench.to} makes all of its changes, in other words or at another place"
         return replace(_retire(bench, patch.id, words, held=rule is not None), base=row.base, files=row.files), draft
@@ -269,12 +204,13 @@ def _merge(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None) ->
         words = f"the merged diff was not written, for it would be refused: {cell.message}"
         return replace(row, step=Step.NONE, variant=None, versions="", message=words), draft
     notes = [f"{merged.there} of {merged.kept + merged.there} changes are upstream"] if merged.there else []
+    notes += explain_checks(row)
     notes += [f"made without {', '.join(absent)}, which has no diff here that fits"] if absent else []
     word = Rebase.PARTLY_UPSTREAMED if merged.there else Rebase.CLEAN
     return replace(row, result=word, message="; ".join(notes)), changed
 
 
-def _find_base(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> tuple[Release, Decision]:
+def _find_base(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> tuple[Release, Decision]:
     """The nearest release that the patch fits; of ``rule`` where that is the variant that no longer does."""
     for release in bench.near():
         variant = variant_for(patch, release.version)
@@ -282,12 +218,19 @@ def _find_base(bench: _Bench, draft: Redraft, patch: Patch, rule: Variant | None
             decision = _decide_on(bench, draft, patch, release)
             if decision is not None and decision.verdicts[patch.id].fits:
                 return release, decision
+    if bench.how.base and any(bench.near()) and not any(_has_text(patch, release) for release in bench.near()):
+        words = f"{patch.id} has no diff that is meant for {bench.how.base}"
+        raise NoRelease(words, hint="name a release that a range of it holds with --from")
     which = f"release {bench.how.base}" if bench.how.base else "release"
     words = f"{patch.id}: there is no {which} of {bench.target.distribution} with a wheel that its diff fits"
     raise NoRelease(words, hint="a merge needs one: name a folder that has its wheel with --find-links DIR")
 
 
-def _decide_on(bench: _Bench, draft: Redraft, patch: Patch, release: Release) -> Decision | None:
+def _has_text(patch: Patch, release: Release) -> bool:
+    return isinstance(variant_for(patch, release.version), Variant)
+
+
+def _decide_on(bench: Bench, draft: Redraft, patch: Patch, release: Release) -> Decision | None:
     """The decision on an old release; None where nothing can be said of it, for a wheel is damaged, say."""
     try:
         scene = bench.scene(release, draft, replace(patch, markers=(), constraints=(), shadowed_by=()))
@@ -298,7 +241,7 @@ def _decide_on(bench: _Bench, draft: Redraft, patch: Patch, release: Release) ->
         return None
 
 
-def _fold_below(bench: _Bench, draft: Redraft, patch: Patch) -> tuple[Tree, list[str]]:
+def _fold_below(bench: Bench, draft: Redraft, patch: Patch) -> tuple[Tree, list[str]]:
     """The new version's files with the patches that ``patch`` comes after, and those of them that are not in there."""
     scene = bench.scene(bench.target, draft, patch)
     below = [id for id in stack_of(scene.catalog, patch) if id != patch.id]
@@ -313,17 +256,29 @@ def _fold_below(bench: _Bench, draft: Redraft, patch: Patch) -> tuple[Tree, list
     return tree, [str(id) for id in below if id not in fitting | settled]
 
 
-def _hand_over(bench: _Bench, draft: Redraft, patch: Patch, merged: TreeMerge, row: RebasedPatch) -> RebasedPatch:
+def _hand_over(bench: Bench, patch: Patch, merged: TreeMerge, row: RebasedPatch, doubt: str) -> RebasedPatch:
     """A work folder with the merged files, conflicts between markers, for `patchkit commit`."""
     kept = {path: content for path, content in merged.before.items() if content is not None}
     files = {path: content for path, content in merged.after.items() if content is not None}
-    words = "; ".join(_tell(file) for file in merged.files if not file.clean)
-    if not any(file.conflicts for file in merged.files):
+    words = "; ".join(filter(None, [*(_tell(file) for file in merged.files if not file.clean), doubt]))
+    if merged.clean and not changed_paths(merged.before, merged.after):
+        return replace(row, message=words, advice=_retire(bench, patch.id, "", held=False).advice)
+    if not any(file.conflicts for file in merged.files) and not merged.clean:
         return replace(row, message=words)
     name = f"{patch.id.set}-{patch.id.patch}-{bench.to}"
     folder = free_folder(os.path.join(current_folder(), HOME), name)
     folders = tuple(sorted(top_level_folders(bench.pristine(bench.target).rows)))
-    work = Work(bench.target.distribution, bench.to, kept, folders, patch.id.set, patch.id.patch, rebased=True)
+    work = Work(
+        bench.target.distribution,
+        bench.to,
+        kept,
+        folders,
+        patch.id.set,
+        patch.id.patch,
+        rebased=True,
+        patches=tuple(map(os.path.abspath, bench.homes)),
+        find_links=tuple(map(os.path.abspath, bench.how.source.folders)),
+    )
     bench.works.append((folder, work, files))
     following = shlex.join(["patchkit", "commit", os.path.relpath(folder)])
     return replace(row, step=Step.WORK_FOLDER, folder=folder, message=words, next=following)

@@ -31,11 +31,15 @@ class Redraft:
 
     @property
     def written(self) -> Mapping[str, bytes]:
-        """Everything that is to be written, the manifest last, so that it names nothing that is not there."""
-        manifest = os.path.join(self.patch_set.folder, MANIFEST)
-        if self.text is None or self.text.encode() == read_set_file(self.patch_set.folder, MANIFEST):
-            return self.files
-        return {**self.files, manifest: self.text.encode()}
+        """All that is to be written and is not there yet; the manifest last: it names nothing that is absent."""
+        manifest = {} if self.text is None else {os.path.join(self.patch_set.folder, MANIFEST): self.text.encode()}
+        return {path: data for path, data in {**self.files, **manifest}.items() if not self._has(path, data)}
+
+    def _has(self, path: str, data: bytes) -> bool:
+        return (
+            os.path.isfile(path)
+            and read_set_file(self.patch_set.folder, os.path.relpath(path, self.patch_set.folder)) == data
+        )
 
 
 def open_redraft(catalog: Catalog, patch_set: PatchSet) -> Redraft:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
 
 from patchkit import text
+from patchkit.bench import RebaseOptions
 from patchkit.console import Progress, echo, mark_changed, print_json, print_lines
 from patchkit.coverage import cover
 from patchkit.errors import ExitCode
 from patchkit.fits import to_coverage
 from patchkit.options import COMMON, split, with_options
-from patchkit.rebase import RebaseOptions, rebase
+from patchkit.rebase import rebase
 from patchkit.rebased import to_rebased
 from patchkit.release_text import render_coverage, render_markdown, render_rebased
 from patchkit.releases import ReleaseSource
@@ -45,14 +47,16 @@ SOURCE = (
 def coverage_command(operand: str, versions: str, form: str, **keys: Any) -> int:
     """How X fares on every release of its distribution; exit 1 where a range claims one that it does not fit."""
     options, output = split(keys)
+    source = _to_source(keys)
+    again = output.again + _say_source(source)
     with Progress(output) as progress:
-        coverage = cover(options, operand, _to_source(keys), versions=versions, progress=progress.advance)
+        coverage = cover(options, operand, source, versions=versions, progress=progress.advance)
     if output.json:
         print_json(to_coverage(coverage))
     elif form == "markdown":
         print_lines(render_markdown(coverage), output)
     elif not output.quiet or coverage.exit_code is not ExitCode.DONE:
-        print_lines(render_coverage(coverage, verbose=output.verbose, again=output.again), output)
+        print_lines(render_coverage(coverage, verbose=output.verbose, again=again), output)
     warnings = text.render_notices(Report("coverage", notices=coverage.notices))
     for line in () if output.json else warnings:
         echo(line, err=True, color=output.color)
@@ -70,14 +74,21 @@ def rebase_command(operand: str, to: str, base: str, dry_run: bool, **keys: Any)
     """Bring X to a new version: its range is widened, or its change is merged into a new variant."""
     options, output = split(keys)
     how = RebaseOptions(base, dry_run, _to_source(keys))
+    links = _say_source(how.source)
     with Progress(output) as progress:
         rebased = rebase(options, operand, to, how, progress.advance)
     mark_changed(not dry_run)
     if output.json:
         print_json(to_rebased(rebased, again=output.again))
     elif not output.quiet or rebased.exit_code is not ExitCode.DONE:
-        print_lines(render_rebased(rebased, verbose=output.verbose, again=output.again), output)
+        print_lines(render_rebased(rebased, verbose=output.verbose, again=output.again, links=links), output)
     return int(rebased.exit_code)
+
+
+def _say_source(source: ReleaseSource) -> str:
+    """The options that say where the releases are, for the next command."""
+    words = [word for folder in source.folders for word in ("--find-links", folder)]
+    return f" {shlex.join(words)}" if words else ""
 
 
 def _to_source(keys: dict[str, Any]) -> ReleaseSource:

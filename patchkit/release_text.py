@@ -93,7 +93,7 @@ def _alike(cell: Cell) -> tuple[object, ...]:
 
 
 def _word(cell: Cell) -> str:
-    return _WORDS[cell.result] + (", check fails" if _has_failed_check(cell) else "")
+    return _WORDS[cell.result] + (" (check fails)" if _has_failed_check(cell) else "")
 
 
 def _has_failed_check(cell: Cell) -> bool:
@@ -146,35 +146,38 @@ def _mark(cell: Cell) -> str:
 # ---- rebase ---------------------------------------------------------------------------------------------------
 
 
-def render_rebased(rebased: Rebased, *, verbose: bool = False, again: str = "") -> Iterator[str]:
-    """A line a patch with what became of it, what was written, and the next command."""
+def render_rebased(rebased: Rebased, *, verbose: bool = False, again: str = "", links: str = "") -> Iterator[str]:
+    """A line a patch with what became of it, what was written, and the next command.
+
+    ``links`` are options that only a command on releases takes.
+    """
     yield style(f"{rebased.distribution} {rebased.to}", dim=True)
     cells = [(str(row.id), row.result.value, _STEPS[row.step]) for row in rebased.patches]
     widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
     for row, (name, word, step) in zip(rebased.patches, cells, strict=True):
         result = style(f"{word:<{widths[1]}}", fg=_COLOURS[row.result])
         yield f"{name:<{widths[0]}}  {result}  {step}".rstrip()
-        yield from (f"    {line}" for line in _details(row, verbose=verbose))
+        yield from (f"    {line}" for line in _details(row, verbose=verbose, dry_run=rebased.dry_run))
     if rebased.written:
         yield "would write:" if rebased.dry_run else "wrote:"
         yield from (f"  {path}" for path in rebased.written)
     following = _next_of(rebased)
     if following:
-        yield f"next: {style(following + again, bold=True)}"
+        yield f"next: {style(following + again + links, bold=True)}"
 
 
-def _details(row: RebasedPatch, *, verbose: bool) -> Iterator[str]:
+def _details(row: RebasedPatch, *, verbose: bool, dry_run: bool) -> Iterator[str]:
     if row.variant:
-        yield f"{row.variant} is for {row.versions}"
+        yield f"{row.variant} {'would be' if dry_run and row.step is not Step.NONE else 'is'} for {row.versions}"
     if row.folder:
-        yield row.folder
+        yield f"{row.folder} would be made" if dry_run else row.folder
     if row.base:
         yield f"merged from {row.base}"
     yield from (f"{move.path} is {move.home} now" for move in row.moves)
-    if row.message:
-        yield from row.message.splitlines()
+    yield from row.message.splitlines()
     if row.advice:
-        yield "it can be retired: add below this patch in the manifest"
+        certain = row.result is not Rebase.CONFLICT
+        yield f"{'it can be retired' if certain else 'if it is upstream'}: add below this patch in the manifest"
         yield from (f"  {line}" for line in row.advice.splitlines())
     for file in row.files if verbose else ():
         yield f"{file.path}: {file.kept} kept, {file.there} upstream, {file.conflicts} conflicts"

@@ -146,9 +146,14 @@ def _render_file(file: FileReport, *, verbose: bool) -> Iterator[str]:
         because = f": {hunk.reason}" if hunk.reason else ""
         yield from wrap(f"hunk {hunk.number} ({where}) {hunk.result.value}{because}", f"{MARGIN}  ")
         if hunk.result is HunkResult.CONFLICT and (verbose or len(hunk.expected) <= SHOWN_LINES):
-            yield from _indent((f"expected | {_clip(line)}" for line in hunk.expected), 8)
-            near = f" near line {hunk.nearest}" if hunk.nearest else ""
-            yield from _indent((f"found{near} | {_clip(line)}" for line in hunk.found), 8)
+            yield from _indent((_beside("expected", line) for line in hunk.expected), 8)
+            found = f"found near line {hunk.nearest}" if hunk.nearest else "found"
+            yield from _indent((_beside(found, line) for line in hunk.found), 8)
+
+
+def _beside(word: str, line: str) -> str:
+    """A line of a file behind ``word``; of an empty one nothing, and of others the blanks at their ends too."""
+    return f"{word} | {_clip(line)}" if line else f"{word} |"
 
 
 def _clip(line: str) -> str:

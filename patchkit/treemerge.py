@@ -1,17 +1,22 @@
-"""The change that a patch makes, merged into a new version of its files: one `FileMerge` an entry of its diff.
+"""The change that a patch makes, merged into a new version of its files: a `FileMerge` for each file an entry goes to.
 
-Base is what the old version shipped, ours that with the patch, theirs what the new version ships.
+Base is what the old version shipped, ours that with the patch, theirs what the new version ships. Entries are merged
+one after the other, each into what the one before left: two of them may end in one file. Where code of one file went
+to several, each hunk goes where its text is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from patchkit.fold import Tree
+from patchkit.hunks import apply_hunks
 from patchkit.installed import Content
 from patchkit.merge import Merged, Taken, merge
-from patchkit.model import EntryKind, FileDiff
+from patchkit.model import EntryKind, FileDiff, Hunk
+from patchkit.places import Text
 
 Reader = Callable[[str], Content | None]
 """The content of a path in the new version, or None."""
@@ -25,7 +30,8 @@ class FileMerge:
     """What became of one file. ``path`` is where it is in the new version, ``old`` where the patch had it.
 
     ``content`` is the merged text (None: no such file); with ``conflicts`` it has markers. ``kept`` counts the changes
-    that the patch still makes, ``there`` those that the new version has already. ``problem`` says what no marker can.
+    that the patch still makes, ``there`` those that the new version has already, ``gone`` those that only delete what
+    the new version does not have: that may be upstream, or the text is elsewhere. ``problem`` says what no marker can.
     """
 
     path: str
@@ -35,6 +41,7 @@ class FileMerge:
     kept: int = 0
     there: int = 0
     problem: str = ""
+    gone: int = 0
 
     @property
     def clean(self) -> bool:
@@ -62,9 +69,8 @@ class TreeMerge:
         return sum(file.there for file in self.files)
 
     @property
-    def moves(self) -> Mapping[str, str]:
-        """Old paths to new ones, of the files that are followed."""
-        return {file.old: file.path for file in self.files if file.path != file.old}
+    def gone(self) -> int:
+        return sum(file.gone for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,31 +86,64 @@ class Sides:
 
 
 def merge_trees(diffs: Sequence[FileDiff], sides: Sides) -> TreeMerge:
-    """Merge every entry of a patch that applied to ``sides.base`` and gave ``sides.ours``."""
+    """Merge every entry of a patch that applied to ``sides.base`` and gave ``sides.ours``.
+
+    A file is clean only where all that its entry adds is in the merged tree.
+    """
     files: list[FileMerge] = []
     before: dict[str, Content | None] = {}
     after: dict[str, Content | None] = {}
+    current = replace(sides, theirs=lambda path: after[path] if path in after else sides.theirs(path))
     for diff in diffs:
-        file = _merge_entry(diff, sides)
-        files.append(file)
-        before[file.path], after[file.path] = sides.theirs(file.path), file.content
+        for file in _merge_entry(diff, current):
+            files.append(file)
+            for path in dict.fromkeys((file.path, file.old)):
+                if path == file.path or sides.theirs(path) is not None:
+                    before.setdefault(path, sides.theirs(path))
+                    after.setdefault(path, before[path])
+            after[file.path] = file.content
         if diff.kind is EntryKind.RENAME:
             old = str(diff.old)
-            before[old] = sides.theirs(old)
-            after[old] = None if file.clean else before[old]
-    return TreeMerge(tuple(files), before, after)
+            before.setdefault(old, sides.theirs(old))
+            after[old] = None if files[-1].clean else before[old]
+    return TreeMerge(_account(diffs, files, after, sides), before, after)
 
 
-def _merge_entry(diff: FileDiff, sides: Sides) -> FileMerge:
+def _account(diffs: Sequence[FileDiff], files: Sequence[FileMerge], after: Tree, sides: Sides) -> tuple[FileMerge, ...]:
+    """``files``, where a line that an entry adds is in none of the merged files no longer called clean."""
+    lost: dict[str, bytes] = {}
+    for diff in diffs:
+        old, new = str(diff.old or diff.new), str(diff.new or diff.old)
+        base, ours = _lines(sides.base.get(old)), _lines(sides.ours.get(new))
+        merged: Counter[bytes] = Counter()
+        for path in {file.path for file in files if file.old in (old, new)}:
+            merged |= _lines(after[path])
+        missing = [line for line in ours - base if line not in merged]
+        if missing:
+            lost |= {old: missing[0], new: missing[0]}
+    return tuple(_refuse(file, lost[file.old]) if file.clean and file.old in lost else file for file in files)
+
+
+def _lines(content: Content | None) -> Counter[bytes]:
+    """Each line with the number of times that it is there; its end is no part of it."""
+    return Counter(line.rstrip(b"\r\n") for line in Text(b"" if content is None else content.data).lines)
+
+
+def _refuse(file: FileMerge, line: bytes) -> FileMerge:
+    words = f"the merged files have no line {line.strip().decode('utf-8', 'replace')!r}, which the patch adds"
+    return replace(file, problem=words)
+
+
+def _merge_entry(diff: FileDiff, sides: Sides) -> tuple[FileMerge, ...]:
     match diff.kind:
         case EntryKind.CREATE:
-            return _merge_created(str(diff.new), sides)
+            return (_merge_created(str(diff.new), sides),)
         case EntryKind.DELETE:
-            return _merge_deleted(str(diff.old), sides)
+            return (_merge_deleted(str(diff.old), sides),)
         case EntryKind.RENAME:
-            return _merge_renamed(str(diff.old), str(diff.new), sides)
+            return (_merge_renamed(str(diff.old), str(diff.new), sides),)
         case EntryKind.MODIFY:
-            return _merge_modified(diff, str(diff.old), sides)
+            return tuple(_merge_modified(diff, str(diff.old), sides))
 
 
 def _merge_created(path: str, sides: Sides) -> FileMerge:
@@ -120,7 +159,7 @@ def _merge_created(path: str, sides: Sides) -> FileMerge:
 def _merge_deleted(path: str, sides: Sides) -> FileMerge:
     base, theirs = sides.base[path], sides.theirs(path)
     if theirs is None:
-        return FileMerge(path, path, None, there=1)
+        return FileMerge(path, path, None, gone=1)
     if base is not None and base.data == theirs.data:
         return FileMerge(path, path, None, kept=1)
     return FileMerge(path, path, theirs, problem="it is to be deleted, and the new version changed it")
@@ -132,20 +171,38 @@ def _merge_renamed(old: str, new: str, sides: Sides) -> FileMerge:
     assert base is not None and ours is not None
     if there is not None and taken is None:
         merged = _to_file(new, new, merge(base.data, ours.data, there.data), there, sides)
-        return FileMerge(new, new, merged.content, merged.conflicts, merged.kept + 1, merged.there)
+        return replace(merged, kept=merged.kept + 1)
     if there is None and taken is not None:
         merged = _to_file(new, new, merge(base.data, ours.data, taken.data), taken, sides)
-        return FileMerge(new, new, merged.content, merged.conflicts, merged.kept, merged.there + 1)
+        return replace(merged, there=merged.there + 1)
     words = f"{old} is to be renamed to it, and " + ("both exist" if there is not None else "neither exists")
     return FileMerge(new, new, taken, problem=f"{words} in the new version")
 
 
-def _merge_modified(diff: FileDiff, path: str, sides: Sides) -> FileMerge:
+def _merge_modified(diff: FileDiff, path: str, sides: Sides) -> Iterator[FileMerge]:
     base, ours, theirs = sides.base[path], sides.ours[path], sides.theirs(path)
     assert base is not None and ours is not None
     here = None if theirs is None else _merge_modes(path, path, base, ours, theirs, sides)
     if here is not None and here.clean:
-        return here
+        yield here
+        return
+    parts = _split(diff, base, ours)
+    homes = _choose_homes(parts, path, base, sides)
+    if len(parts) < 2 or len(set(homes)) < 2:
+        yield _follow(diff, path, here, base, ours, sides)
+        return
+    mode_home = path if theirs is not None else homes[0]
+    for home in dict.fromkeys((*([path] if base.executable != ours.executable and theirs is not None else []), *homes)):
+        hunks = tuple(part for part, goes in zip(parts, homes, strict=True) if goes == home)
+        data = apply_hunks(base.data, replace(diff, hunks=hunks, without_cr=None)).data
+        there = sides.theirs(home)
+        assert data is not None and there is not None
+        side = Content(data, ours.mode if home == mode_home else base.mode)
+        yield _merge_modes(home, path, base, side, there, sides)
+
+
+def _follow(diff: FileDiff, path: str, here: FileMerge | None, base: Content, ours: Content, sides: Sides) -> FileMerge:
+    """The whole entry in the one file where its text is now."""
     home = sides.guide(diff)
     moved = None if home is None else sides.theirs(home)
     if home is not None and moved is not None:
@@ -157,6 +214,41 @@ def _merge_modified(diff: FileDiff, path: str, sides: Sides) -> FileMerge:
     )
 
 
+def _split(diff: FileDiff, base: Content, ours: Content) -> tuple[Hunk, ...]:
+    """The hunks of an entry, each with the line of ``base`` where it was placed; none where that is not sure."""
+    placed = apply_hunks(base.data, diff)
+    if placed.data != ours.data or placed.dropped_cr:
+        return ()
+    return tuple(
+        replace(hunk, old_start=hunk.old_start + outcome.line - hunk.old_begin)
+        for hunk, outcome in zip(diff.hunks, placed.outcomes, strict=True)
+    )
+
+
+def _choose_homes(parts: Sequence[Hunk], path: str, base: Content, sides: Sides) -> list[str]:
+    """For each hunk the file that it merges into best: its old one, or where its text is now; [] for want of one."""
+    homes: list[str] = []
+    for hunk in parts:
+        alone = FileDiff(hunk.source_line, EntryKind.MODIFY, path, path, (hunk,))
+        data = apply_hunks(base.data, alone).data
+        if data is None:
+            return []
+        here = _count_conflicts(base, data, sides.theirs(path))
+        home = sides.guide(alone) if here != 0 else None
+        there = None if home is None else _count_conflicts(base, data, sides.theirs(home))
+        if home is not None and there is not None and (here is None or there <= here):
+            homes.append(home)
+        elif here is not None:
+            homes.append(path)
+        else:
+            return []
+    return homes
+
+
+def _count_conflicts(base: Content, ours: bytes, theirs: Content | None) -> int | None:
+    return None if theirs is None else merge(base.data, ours, theirs.data).count(Taken.CONFLICT)
+
+
 def _merge_modes(path: str, old: str, base: Content, ours: Content, theirs: Content, sides: Sides) -> FileMerge:
     merged = _to_file(path, old, merge(base.data, ours.data, theirs.data), theirs, sides)
     if base.executable == ours.executable or merged.content is None:
@@ -164,7 +256,7 @@ def _merge_modes(path: str, old: str, base: Content, ours: Content, theirs: Cont
     same = theirs.executable == ours.executable
     mode = ours.mode if not same else theirs.mode
     content = Content(merged.content.data, mode)
-    return FileMerge(path, old, content, merged.conflicts, merged.kept + (not same), merged.there + same)
+    return replace(merged, content=content, kept=merged.kept + (not same), there=merged.there + same)
 
 
 def _to_file(path: str, old: str, merged: Merged, theirs: Content, sides: Sides) -> FileMerge:
@@ -176,4 +268,5 @@ def _to_file(path: str, old: str, merged: Merged, theirs: Content, sides: Sides)
         conflicts=merged.count(Taken.CONFLICT),
         kept=merged.count(Taken.OURS),
         there=merged.count(Taken.BOTH),
+        gone=merged.count(Taken.GONE),
     )

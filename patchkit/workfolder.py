@@ -36,7 +36,8 @@ class Work:
     ``before`` are the files that the diff will lead away from, by path; ``folders`` the top-level folders of the
     distribution, where new files may lie. ``set`` and ``patch`` are what the edit is for ("": not said yet), ``after``
     the patches whose text is in ``before`` already. ``rebased``: it is that patch brought to a new version.
-    ``committed`` is the digest (sha256) of the diff that it became last ("": it was not committed yet).
+    ``committed`` is the digest (sha256) of the diff that it became last ("": it was not committed yet). ``patches``
+    are the patch folders that were at hand, ``find_links`` the folders of wheels, as absolute paths.
     """
 
     distribution: str
@@ -48,6 +49,8 @@ class Work:
     after: tuple[PatchId, ...] = ()
     rebased: bool = False
     committed: str = ""
+    patches: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ def write_work(folder: str, work: Work, files: Mapping[str, Content] | None = No
         "patch": work.patch or None,
         "after": [str(id) for id in work.after],
         "rebased": work.rebased,
+        "patches": list(work.patches),
+        "find-links": list(work.find_links),
         "files": {path: {"sha256": sha256(each.data), "mode": each.mode} for path, each in work.before.items()},
     }
     own = {_NOTES: Content(json.dumps(notes, indent=2).encode() + b"\n", 0o644)}
@@ -127,6 +132,8 @@ def _to_work(folder: str, notes: Any) -> Work:
         after=tuple(PatchId(*id.split("/")) for id in notes["after"]),
         rebased=notes["rebased"] is True,
         committed=committed.data.decode().strip() if committed is not None else "",
+        patches=tuple(map(str, notes.get("patches", ()))),
+        find_links=tuple(map(str, notes.get("find-links", ()))),
     )
 
 

@@ -188,7 +188,8 @@ def test_an_edit_becomes_a_patch_that_makes_the_installed_files_the_edited_ones(
     [found] = manifest(stage, "own").patches
     assert (found.summary, found.provenance.origin) == ("All of it", "us")
     assert [(variant.versions, variant.file) for variant in found.variants] == [("==1.2.3", "all.1.2.3.patch")]
-    assert said["next"] == "patchkit apply own/all" and said["patches"][0]["state"] == "pending"
+    assert said["next"].startswith("patchkit apply own/all --site-packages ")
+    assert said["patches"][0]["state"] == "pending"
     assert stage.tree() == pristine
 
     assert stage.states("apply") == {"own/all": "applied"}
@@ -305,6 +306,20 @@ def test_notes_that_edit_did_not_write_are_refused(damage: dict[str, Any], stage
     assert "is damaged" in refused(stage, "commit", folder, "--patch", "five", exit_code=2)["message"]
     file.write_text("[" * 100_000, "utf-8")
     assert "is damaged" in refused(stage, "commit", folder, "--patch", "five", exit_code=2)["message"]
+
+
+def test_what_is_said_of_a_patch_that_is_there_is_refused_and_not_forgotten(stage: Stage) -> None:
+    folder = open_work(stage, MOD)
+    put(folder / MOD, FIVE)
+    words = ("commit", folder, "--patch", "five")
+    stage.json(*words, "--summary", "Five is a float")
+    error = refused(stage, *words, "--summary", "Another", "--bug", "https://bugs.example/5", exit_code=2)
+    assert "--summary, --bug would not be written" in error["message"] and "patchset.toml" in error["hint"]
+    said = stage.json(*words, "--summary", "Five is a float")  # as it is
+    assert (said["written"], said["next"]) == ([], None)
+    shown = stage.run(*words).expect()
+    assert "nothing to write" in shown.out and "wrote" not in shown.out and "next:" not in shown.out
+    assert "line break" in refused(stage, *words, "--summary", "one\ntwo", exit_code=2)["message"]
 
 
 def test_another_version_of_a_patch_is_one_more_variant(stage: Stage, tmp_path: Path) -> None:
@@ -496,7 +511,8 @@ def test_an_edit_in_place_is_captured_and_then_counts_as_applied(stage: Stage) -
     }
     assert [each["path"] for each in said["left_out"]] == ["some_dist/mod.py.orig"]
     assert [(row["state"], row["action"]) for row in said["patches"]] == [("applied", "adopted")]
-    assert (said["next"], Path(said["file"]).name) == ("patchkit verify", "captured.1.2.3.patch")
+    assert said["next"].startswith("patchkit verify --site-packages ")
+    assert Path(said["file"]).name == "captured.1.2.3.patch"
     assert stage.read() == FIVE
     assert stage.states() == {"some-dist/captured": "applied"}
     assert set(stage.actions("apply").values()) == {"none"}

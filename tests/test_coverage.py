@@ -115,7 +115,7 @@ def test_the_text_has_a_line_for_releases_that_are_alike_and_names_the_next_comm
         "  1.1 to 1.2 (2)  fits with offset  middle.patch",
         "  2.0             conflict          middle.patch; " + said.out.splitlines()[3].partition("; ")[2],
         "4 releases of some-dist: 2 fits with offset, 1 fits, 1 conflict",
-        "next: patchkit rebase fix/middle --to 2.0 --patches " + str(shelf.patches),
+        f"next: patchkit rebase fix/middle --to 2.0 --patches {shelf.patches} --find-links {shelf.wheels}",
     ]
     assert "hunk 1" in said.out
     verbose = shelf.run("coverage", "fix", "--verbose", "--color", "never").expect(1)
@@ -173,7 +173,7 @@ def test_a_check_that_fails_with_the_patch_is_told_and_is_a_failure(shelf: Shelf
     document = shelf.json("coverage", "fix", exit_code=1)
     cell = document["releases"][0]["patches"][0]
     assert (cell["result"], cell["ok"], cell["checks"][0]["result"]) == ("fits", False, "failed")
-    assert "fits, check fails" in shelf.run("coverage", "fix").out
+    assert "fits (check fails)" in shelf.run("coverage", "fix").out
 
 
 def test_a_wheel_that_cannot_be_read_is_a_warning_and_the_others_are_read(shelf: Shelf) -> None:

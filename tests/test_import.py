@@ -14,7 +14,7 @@ from patchkit.patchset import PatchSet
 from repositories import Repository, apply_with_git, read_tree, write_tree
 from stages import LINES, MOD, SHIPPED, Stage, make_diff, make_stage, put, sample_wheel, with_line
 from test_upstream_diffs import DATA, FLASHINFER, PNG, Step, checkout, flashinfer_stage, shipped, sources, upstream
-from worlds import find_wheel, tree
+from worlds import RunPatchkit, find_wheel, tree
 
 SUBJECT = "Say what is meant, and 'quote' \"it\" twice"
 FIVE = with_line(5, b"line_5 = 5.0\n")
@@ -99,8 +99,34 @@ def test_the_mail_says_what_the_patch_is_called_what_it_is_for_and_where_it_come
     assert (said["set"], said["patch"]) == ("some-dist", "say-what-is-meant-and-quote-it-twice")
     assert (patch.summary, patch.provenance.origin) == (SUBJECT, f"upstream, commit:{hash}")
     assert said["origin"] == patch.provenance.origin and said["warnings"] == []
-    assert said["next"] == f"patchkit apply {patch.id}"
+    assert said["next"].startswith(f"patchkit apply {patch.id} --site-packages ")
     assert stage.states("apply") == {str(patch.id): "applied"}
+
+
+def test_what_is_left_out_is_listed_up_to_a_number(stage_of: Callable[..., Stage]) -> None:
+    stage = stage_of()
+    many = {f"tests/test_{number}.py": b"a = 1\n" for number in range(30)}
+    file = put(stage.folder / "commit.diff", make_diff({MOD: texts()[MOD]}, {MOD: FIVE} | many))
+    words = ("import", file, "--distribution", "some-dist", "--dry-run")
+    shown = stage.run(*words).expect()
+    assert shown.out.count("left out") == 21 and "... and 10 more left out" in shown.out
+    assert "or write `origin`" not in shown.err and not (stage.patches / "some-dist").exists()
+    assert stage.run(*words, "--verbose").expect().out.count("left out") == 30
+
+
+def test_an_error_names_the_hunk_that_does_not_fit_and_what_is_there(
+    stage_of: Callable[..., Stage], patchkit: RunPatchkit
+) -> None:
+    stage = stage_of()
+    text = texts()[MOD]
+    old = text.replace(LINES[4], b"line_5 = 'old'\n").replace(LINES[-3], b"gone = 1\n" + LINES[-3])
+    words = ("import", "-", "--distribution", "some-dist", "--site-packages", stage.site)
+    said = patchkit(*words, input=make_diff({MOD: old}, {MOD: text}), cwd=stage.folder).expect(5)
+    assert "some_dist/mod.py: hunk 2" in said.err and "1 of 2 hunks are upstream, 1 only deletes lines" in said.err
+    assert "patchkit check" not in said.err and not (stage.patches / "some-dist").exists()
+    link = make_diff({MOD: text}, {MOD: FIVE}).replace(b"--- a", b"old mode 100644\nnew mode 120000\n--- a", 1)
+    said = patchkit(*words, input=link, cwd=stage.folder).expect(3)
+    assert "error: standard input:" in said.err and ".patch:" not in said.err
 
 
 def texts() -> dict[str, bytes]:

@@ -34,8 +34,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
     (
         "use",
         "scene survey candidates trials bystanders decision dependents account outcome verification examination"
-        " settlement change service tryout coverage redraft rebase"
-        " origins edits drafts authoring capture importation linting",
+        " settlement change service tryout coverage redraft bench doubt rebase"
+        " origins edits drafts rehearsal authoring capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
     ("use", "image_build snippets"),

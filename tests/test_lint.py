@@ -282,5 +282,6 @@ def test_the_hook_of_pre_commit_runs_a_command_that_is_there() -> None:
     program, command = shlex.split(entry)
     assert program == "patchkit" and command in NAMES
     [files] = re.findall(r"^  files: (.+)$", text, re.MULTILINE)
-    for path in ("patches/s/patchset.toml", "patches/patchkit.toml", "patches/s/a.patch", "patches/s/checks/a.py"):
+    manifests, diffs = ("patches/s/patchset.toml", "patches/patchkit.toml"), ("fixes/s/a.diff", "patches/s/one")
+    for path in (*manifests, *diffs, "fixes/s/checks/a.py"):
         assert re.search(files, path)

@@ -129,7 +129,8 @@ def test_a_deleted_file_is_deleted_again_unless_the_new_version_changed_it() -> 
     diff, base, ours = entry(EntryKind.DELETE, "a", None), {"a": plain(b"old\n")}, {"a": None}
     file, after = merge_one(diff, base, ours, {"a": plain(b"old\n")})
     assert file.kept == 1 and after == {"a": None}
-    assert merge_one(diff, base, ours, {})[0].there == 1
+    file = merge_one(diff, base, ours, {})[0]
+    assert (file.there, file.gone) == (0, 1)
     assert "changed it" in merge_one(diff, base, ours, {"a": plain(b"more\n")})[0].problem
 
 

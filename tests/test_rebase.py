@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from patchkit.cli import main
 from patchkit.manifest import read_manifest
 from patchkit.patchset import Patch
 from patchkit.rebased import Rebase, Step
 from patchkit.versions import contains, widened
-from shelves import MATHS, Shelf, maths
+from shelves import FILLER, MATHS, NAMES, Shelf, maths
 from stages import git_apply, make_diff, patch, put
 from test_docs import COMMANDS, JSON, key_paths, read_first_words
 from test_docs import _without_parents as without_parents
@@ -23,6 +24,13 @@ BOTH = make_diff({MATHS: maths()}, {MATHS: maths(one="11", three="33")})
 OTHER = maths().replace(
     b"    value = 18\n    value = 19\n    return 2", b"    value = 17\n    value = 19\n    return 2"
 )
+SUMS = "some_dist/sums.py"
+
+
+def function(name: str, value: str | None = None) -> bytes:
+    """One function of `maths`, or one like them."""
+    numbers = dict(zip(NAMES, "123", strict=True))
+    return f"def {name}():\n{FILLER}    return {value or numbers.get(name, 4)}\n\n\n".encode()
 
 
 @pytest.fixture
@@ -215,7 +223,8 @@ def test_a_conflict_leaves_a_work_folder_and_commit_goes_on_from_there(shelf: Sh
     edited = Path(row["folder"]) / MATHS
     text = edited.read_text("utf-8")
     assert "<<<<<<< fix/middle\n    return 22\n=======\n    return 20\n>>>>>>> some-dist 1.1\n" in text
-    assert row["next"] == f"patchkit commit {Path(row['folder']).relative_to(shelf.folder)}"
+    command = f"patchkit commit {Path(row['folder']).relative_to(shelf.folder)}"
+    assert row["next"] == f"{command} --patches {shelf.patches}"
 
     refused = shelf.run("commit", row["folder"], "--json", wheels=False).expect(3).json()
     assert "conflict markers" in refused["error"]["message"]
@@ -243,6 +252,103 @@ def test_commit_takes_the_version_out_of_the_range_that_did_not_fit_it(shelf: Sh
     assert (">=1,!=1.1", "middle.patch") in ranges(shelf) or ranges(shelf)[0] == ("==1.1", "middle.patch")
 
 
+def test_what_is_left_of_a_conflict_is_tried_on_the_wheel_before_it_is_written(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20"), SUMS: function("fourth")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    (Path(row["folder"]) / MATHS).write_bytes(maths(two="222"))
+    put(Path(row["folder"]) / SUMS, function("fourth", "44"))  # the work folder does not have it, the release does
+    before = tree(shelf.patches)
+    error = shelf.json("commit", row["folder"], exit_code=5, wheels=False)["error"]
+    assert error["code"] == "conflict" and SUMS in error["message"] and tree(shelf.patches) == before
+    (Path(row["folder"]) / SUMS).unlink()
+    said = shelf.json("commit", row["folder"], wheels=False)
+    assert said["warnings"] == []
+    command = "patchkit coverage fix/middle --versions ==1.1 --find-links wheels"
+    assert said["next"] == f"{command} --patches {shelf.patches}"
+    again = shelf.json("commit", row["folder"], wheels=False)
+    assert (again["written"], again["next"]) == ([], None)
+
+
+def test_a_conflict_that_is_resolved_to_what_the_new_version_ships_is_upstreamed(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    (Path(row["folder"]) / MATHS).write_bytes(maths(two="20"))
+    error = shelf.json("commit", row["folder"], exit_code=1, wheels=False)["error"]
+    assert "fix/middle: upstreamed" in error["message"]
+    assert '[[patch.not-needed]]\nversions = "==1.1"' in error["hint"]
+
+
+def test_a_work_folder_knows_its_patch_folder_wherever_it_is_committed_from(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    folder = Path(only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))["folder"])
+    (folder / MATHS).write_bytes(maths(two="222"))
+    monkeypatch.chdir(folder)
+    shelf.capture()
+    assert main(["commit", ".", "--patches", "patches"]) == 2 and "is in the work folder" in shelf.capture()[1]
+    assert main(["commit", "."]) == 0
+    assert not (folder / "patches").exists() and ranges(shelf)[1] == ("==1.1", "middle.1.1.patch")
+
+
+def test_lines_that_are_gone_prove_nothing_to_rebase_either(shelf: Shelf) -> None:
+    less = maths().replace(b"    value = 19\n    return 2\n", b"    return 2\n")
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: less})
+    shelf.add("fix", patch("less", make_diff({MATHS: maths()}, {MATHS: less}), versions="==1.0"))
+    cell = shelf.json("coverage", "fix", "--versions", "==1.1")["releases"][0]["patches"][0]
+    document = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)
+    row = only(document)
+    assert (cell["would"], row["result"], row["step"], document["written"]) == ("conflict", "conflict", "none", [])
+    assert "perhaps upstream" in row["message"] and "[[patch.not-needed]]" in row["advice"]
+    assert "if it is upstream" in shelf.run("rebase", "fix", "--to", "1.1").expect(5).out
+
+
+def test_a_rest_that_merges_beside_lines_that_are_gone_waits_for_a_person(shelf: Shelf) -> None:
+    less = maths().replace(b"    value = 19\n    return 1\n", b"    return 1\n")
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: less})
+    ours = less.replace(b"return 3", b"return 33")
+    shelf.add("fix", patch("both", make_diff({MATHS: maths()}, {MATHS: ours}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    assert row["step"] == "work-folder" and "perhaps upstream" in row["message"]
+    shelf.run("commit", row["folder"]).expect()
+    assert added_lines((shelf.patches / "fix" / "both.1.1.patch").read_bytes()) == [b"+    return 33"]
+
+
+def test_a_change_is_not_upstream_where_the_check_of_the_patch_says_no(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER.replace(b"    value = 19\n    return 2", b"    value = 19\n    return 22")})
+    check = {"kind": "symbol", "module": "some_dist.maths", "symbol": "second", "has": ["value == 1"]}
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0", check=[check]))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    assert (row["result"], row["step"]) == ("conflict", "none") and "but the check" in row["message"]
+
+
+def test_a_release_that_is_named_gives_the_text_that_was_made_for_it(shelf: Shelf) -> None:
+    for version, head in (("1.0", ""), ("1.1", "# more\n"), ("1.2", "# more\n# still\n")):
+        shelf.release(version, {MATHS: maths(head=head)})
+    later = make_diff({MATHS: maths()}, {MATHS: maths(three="33")})
+    two = [{"versions": "==1.0", "file": "both.patch"}, {"versions": "==1.1", "file": "later.patch"}]
+    table = patch("both", BOTH, variant=two)
+    table["FILES"] |= {"both.patch": BOTH, "later.patch": later}
+    shelf.add("fix", table)
+    row = only(shelf.json("rebase", "fix", "--to", "1.2", "--from", "1.0"))
+    assert (row["result"], row["variant"]) == ("clean", "both.patch")
+    again = only(shelf.json("rebase", "fix", "--to", "1.2", "--from", "1.1"))
+    assert "nothing was taken from 1.1" in again["message"]
+    for version in ("1.15", "1.3"):
+        shelf.release(version, {MATHS: OTHER})
+    error = shelf.json("rebase", "fix", "--to", "1.3", "--from", "1.15", exit_code=4)["error"]
+    assert "no diff that is meant for" in error["message"]
+
+
 def test_one_conflict_does_not_keep_the_others_back(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     shelf.release("1.1", {MATHS: maths(two="20")})
@@ -261,6 +367,48 @@ def test_a_file_that_moved_is_followed_and_it_is_said(shelf: Shelf) -> None:
     assert f"{MATHS} is some_dist/sums.py now" in shelf.run("rebase", "fix", "--to", "1.1", "--dry-run").expect().out
     row = only(shelf.json("rebase", "fix", "--to", "1.1"))
     assert row["result"] == "clean" and row["moved"] == [{"path": MATHS, "to": "some_dist/sums.py"}]
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_code_of_two_files_that_went_into_one_takes_both_changes_along(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths(), SUMS: function("fourth")})
+    shelf.release("1.1", {MATHS: maths(head="import os\n\n\n") + function("fourth")})
+    both = make_diff(
+        {MATHS: maths(), SUMS: function("fourth")}, {MATHS: maths(two="22"), SUMS: function("fourth", "44")}
+    )
+    shelf.add("fix", patch("both", both, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert row["result"] == "clean" and row["moved"] == [{"path": SUMS, "to": MATHS}]
+    diff = (shelf.patches / "fix" / row["variant"]).read_bytes()
+    assert added_lines(diff) == [b"+    return 22", b"+    return 44"] and fares(shelf, "1.1") == "fits"
+
+
+def test_of_a_file_of_which_one_function_moved_each_hunk_goes_where_its_text_is(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    rest = maths(head="import os\n\n\n").replace(function("third"), b"")
+    shelf.release("1.1", {MATHS: rest, SUMS: b"import sys\n\n\n" + function("third")})
+    shelf.add("fix", patch("both", BOTH, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert row["result"] == "clean" and row["moved"] == [{"path": MATHS, "to": SUMS}]
+    diff = (shelf.patches / "fix" / row["variant"]).read_bytes()
+    new = git_apply(diff, {MATHS: rest, SUMS: b"import sys\n\n\n" + function("third")})
+    assert new == {
+        MATHS: rest.replace(b"return 1\n", b"return 11\n"),
+        SUMS: b"import sys\n\n\n" + function("third", "33"),
+    }
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_the_work_folder_of_a_conflict_has_every_file_that_the_hunks_went_to(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    rest = maths(one="10").replace(function("third"), b"")
+    shelf.release("1.1", {MATHS: rest, SUMS: function("third")})
+    shelf.add("fix", patch("both", BOTH, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    folder = Path(row["folder"])
+    assert b"<<<<<<< " in (folder / MATHS).read_bytes() and (folder / SUMS).read_bytes() == function("third", "33")
+    (folder / MATHS).write_bytes(rest.replace(b"return 10\n", b"return 11\n"))
+    shelf.run("commit", row["folder"]).expect()
     assert fares(shelf, "1.1") == "fits"
 
 
@@ -385,6 +533,8 @@ def test_a_check_that_fails_with_the_new_diff_is_told(shelf: Shelf) -> None:
     row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=1))
     assert (row["result"], row["checks"][0]["result"]) == ("clean", "failed")
     assert "second is not defined" in row["checks"][0]["message"]
+    assert "a check fails and may name the old module" in row["message"]
+    assert "end before 1.1, and add one for the new module" in row["message"]
 
 
 def test_a_dry_run_writes_nothing(shelf: Shelf) -> None:
@@ -412,7 +562,7 @@ def test_the_text_says_what_was_done_and_what_comes_next(shelf: Shelf) -> None:
         "wrote:",
         f"  {shelf.patches}/fix/middle.1.1.patch",
         f"  {shelf.patches}/fix/patchset.toml",
-        f"next: patchkit coverage fix/middle --versions ==1.1 --patches {shelf.patches}",
+        f"next: patchkit coverage fix/middle --versions ==1.1 --patches {shelf.patches} --find-links {shelf.wheels}",
     ]
 
 
@@ -442,7 +592,9 @@ def test_the_sets_that_come_with_patchkit_are_not_written_to(shelf: Shelf) -> No
     shelf.release("1.0", {MATHS: maths()})
     shelf.add("fix", patch("middle", MIDDLE))
     error = shelf.json("rebase", "flashinfer-dynamo", "--to", "0.7.4", "--bundled", exit_code=2)["error"]
-    assert "comes with patchkit" in error["message"] and "cp -r" in error["hint"]
+    assert "comes with patchkit" in error["message"] and "mkdir -p patches && cp -r" in error["hint"]
+    words = ("rebase", "flashinfer-dynamo", "--to", "0.7.4", "--bundled", "--dry-run")
+    assert shelf.json(*words, exit_code=4)["error"]["code"] == "no-release"  # of flashinfer-python there is none here
 
 
 def test_without_a_release_to_merge_from_there_is_a_hint(shelf: Shelf) -> None:

@@ -1,0 +1,98 @@
+"""A draft is tried before it is written: on the version that it is for, as that is installed or as its wheel has it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from patchkit.archives import pick_release, pick_wheel
+from patchkit.candidates import parse, text_of
+from patchkit.catalog import read_set_file
+from patchkit.change import Proposal
+from patchkit.drafts import Draft, find_clash, try_draft, with_draft
+from patchkit.errors import Conflict, IndexUnreachable, MissingExtra, NoRelease, NoWheel, PatchkitError, WrongWheel
+from patchkit.fits import Cell, Fit
+from patchkit.model import CheckResult, Notice
+from patchkit.patchset import Catalog, SymbolCheck
+from patchkit.pristine import open_pristine
+from patchkit.releases import list_releases
+from patchkit.remote import open_index
+from patchkit.scene import Scene, read_steadily
+from patchkit.site import find_distribution
+from patchkit.symbols import module_paths
+from patchkit.tryout import find_paths, open_release, try_patch, without_surroundings
+from patchkit.workfolder import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What trying a draft came to; ``next`` is the command to run where nothing stands in its way."""
+
+    proposal: Proposal | None = None
+    error: PatchkitError | None = None
+    notices: tuple[Notice, ...] = ()
+    next: str = ""
+
+
+def rehearse(
+    open_scene: Callable[[], Scene], catalog: Catalog, work: Work, draft: Draft, folders: Sequence[str]
+) -> Rehearsal:
+    """Try ``draft`` on the version of the work folder: as installed, or its wheel; else say that it was not tried.
+
+    ``folders`` are folders of wheels; without any, the index is asked after a rebase, which asked it too.
+    """
+    scene = open_scene()
+    found = find_distribution(scene.listing, work.distribution, scene.environment)
+    if found is None or found.version != work.version:
+        there = f"{found.version} is installed" if found is not None else f"it is not installed in {scene.root}"
+        return _rehearse_elsewhere(catalog, work, draft, folders, there)
+    proposal = read_steadily(open_scene, lambda scene: try_draft(scene, draft))
+    clashes = () if proposal.problems else find_clash(proposal.decision.scene, draft)
+    return Rehearsal(proposal, notices=clashes, next=f"patchkit apply {draft.id}")
+
+
+def _rehearse_elsewhere(catalog: Catalog, work: Work, draft: Draft, folders: Sequence[str], there: str) -> Rehearsal:
+    words = f"the patch is for {work.distribution} {work.version}, and {there}"
+    links = "".join(f" --find-links {shlex.quote(os.path.relpath(folder))}" for folder in folders)
+    following = f"patchkit coverage {draft.id} --versions =={work.version}{links}"
+    if not (folders or work.rebased):
+        words += ": it was not tried; --find-links DIR names a folder that has its wheel"
+        return Rehearsal(notices=(Notice("not-tried", words),), next=following)
+    try:
+        cell = _try_on_wheel(catalog, work, draft, folders)
+    except (NoRelease, NoWheel, WrongWheel, IndexUnreachable, MissingExtra) as error:
+        return Rehearsal(notices=(Notice("not-tried", f"{words}: it was not tried ({error.message})"),), next=following)
+    if cell.result not in (Fit.FITS, Fit.OFFSET):
+        hint = f"is every file of the edit in the work folder as {work.version} ships it, and nothing else?"
+        return Rehearsal(error=Conflict(cell.message, hint=hint))
+    failed = [check for check in cell.checks if check.result is CheckResult.FAILED]
+    notices = tuple(Notice("check-fails", f"{words}; the check {each.name} fails: {each.message}") for each in failed)
+    return Rehearsal(notices=notices, next=following)
+
+
+def _try_on_wheel(catalog: Catalog, work: Work, draft: Draft, folders: Sequence[str]) -> Cell:
+    """What the draft comes to on the wheel of the version that it is for."""
+    drafted = without_surroundings(catalog)
+    others = [drafted.patches[id] for id in draft.patch.after if id in drafted.patches]
+    modules = [check.module for check in draft.patch.checks if isinstance(check, SymbolCheck)]
+    folder, file = draft.patch_set.folder, draft.variant.file
+    data = draft.files.get(f"{folder}/{file}") or read_set_file(folder, file)
+    diffs = parse(data, text_of(draft.variant, data), file)
+    paths = [*work.before, *(path for diff in diffs for path in diff.paths), *find_paths(drafted, others)]
+    paths += [path for module in modules for path in module_paths(module)]
+    with open_index() as index:
+        release = pick_release(list_releases(work.distribution, folders, index), work.distribution, work.version)
+        with open_pristine(index, pick_wheel(release), work.distribution) as pristine:
+            scene = with_draft(open_release(pristine, drafted, paths), draft)
+            scene = replace(scene, catalog=without_surroundings(scene.catalog))
+            return try_patch(scene, pristine, scene.catalog.patches[draft.id])
+
+
+def speak_of_draft(problem: PatchkitError, command: str) -> PatchkitError:
+    """``problem`` with a hint that works on a patch that was not written; no other command knows of it."""
+    if isinstance(problem, Conflict) and "`patchkit check " in problem.hint:
+        hint = f"nothing was written; `patchkit {command}` with --verbose shows the expected and the found lines"
+        return Conflict(problem.message, hint=hint)
+    return problem
