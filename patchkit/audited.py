@@ -201,6 +201,8 @@ class Doubt(Enum):
     STRING = "named-in-string"
     UNPARSED = "unparsed"
     MISSING = "missing"
+    FALLBACK = "missing-in-try"
+    OWN = "own-package"
 
 
 DOUBTS = {
@@ -212,7 +214,9 @@ DOUBTS = {
     Doubt.FOREIGN: "a call into another distribution, which is not looked into and not in the table of hazards",
     Doubt.STRING: "a module of the distribution that the caller names in a string: imported at run time, perhaps",
     Doubt.UNPARSED: "a file that cannot be parsed",
-    Doubt.MISSING: "a name that is imported and not found: perhaps of a compiled module",
+    Doubt.MISSING: "a name that is imported and not there: perhaps of a compiled module",
+    Doubt.FALLBACK: "the same inside `try` or behind `hasattr`: the fallback is taken",
+    Doubt.OWN: "another module of the caller's own package, which was not asked for",
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from patchkit.audited import Confidence, Cover, Doubt, Effect, Place, weakest
 from patchkit.bindings import Imported, Parameter, own_expressions
-from patchkit.branches import Block, Branch, Guard, walk
+from patchkit.branches import Block, Branch, Guard, may_fail, walk
 from patchkit.classes import is_property
 from patchkit.facts import Construct, Edge, Facts, Gap
 from patchkit.hazards import HazardTable
@@ -19,7 +19,7 @@ from patchkit.inference import Inference
 from patchkit.programs import Scope
 from patchkit.results import BUILTINS
 from patchkit.syntax import excerpt
-from patchkit.values import ClassValue, Foreign, Found, FunctionValue, Instance, Wrapping
+from patchkit.values import ClassValue, Foreign, Found, FunctionValue, Instance, ModuleValue, Unclear, Wrapping
 
 _KEEPS = ("types.SimpleNamespace", "functools.partial", "functools.wraps", "functools.cache", "functools.lru_cache")
 _DEEPEST = 8
@@ -243,6 +243,8 @@ class _Reader:
                 add(call or self.inference.method(scope, "forward"), weakest(sure, Confidence.ATTRIBUTE))
             case Foreign(name=name):
                 self._foreign(name, node, sure, branch, guard)
+            case Unclear():
+                self.gaps.append(Gap(self._doubt(node.func), node.lineno, excerpt(node.func), guard))
             case _:
                 self.gaps.append(Gap(Doubt.RESULT, node.lineno, excerpt(node.func), guard))
 
@@ -263,20 +265,31 @@ class _Reader:
 
     def _unresolved(self, node: ast.Call, branch: Branch, guard: Guard | None) -> None:
         func = node.func
-        doubt = Doubt.RESULT
-        match func:
-            case ast.Attribute(attr=name):
-                construct = self.table.methods.get(name)
-                if construct is not None:
-                    self.hazards.append(Construct(construct, node.lineno, _NAME, branch, guard))
-                for method in self.calls.find_methods(name, self.scope):
-                    self.edges.append(Edge(method, node.lineno, _NAME, branch, guard))
-                doubt = Doubt.DISPATCH
-            case ast.Name(id=name):
-                doubt = self._doubt_of(name)
-            case ast.Subscript():
-                doubt = Doubt.SUBSCRIPT
+        doubt = self._doubt(func)
+        if isinstance(func, ast.Attribute) and doubt is Doubt.DISPATCH:
+            construct = self.table.methods.get(func.attr)
+            if construct is not None:
+                self.hazards.append(Construct(construct, node.lineno, _NAME, branch, guard))
+            for method in self.calls.find_methods(func.attr, self.scope):
+                self.edges.append(Edge(method, node.lineno, _NAME, branch, guard))
+        if doubt is Doubt.MISSING and may_fail(branch):
+            doubt = Doubt.FALLBACK
         self.gaps.append(Gap(doubt, node.lineno, excerpt(func), guard))
+
+    def _doubt(self, func: ast.expr) -> Doubt:
+        """What is not known of a call of ``func``, which leads nowhere."""
+        match func:
+            case ast.Attribute(value=value):
+                bases = [found.value for found in self.inference.infer(value, self.scope)]
+                modules = [base.name for base in bases if isinstance(base, ModuleValue)]
+                missing = modules and all(self.inference.is_whole(name) for name in modules)
+                return Doubt.MISSING if missing else Doubt.DISPATCH
+            case ast.Name(id=name):
+                return self._doubt_of(name)
+            case ast.Subscript():
+                return Doubt.SUBSCRIPT
+            case _:
+                return Doubt.RESULT
 
     def _doubt_of(self, name: str) -> Doubt:
         holder: Scope | None = self.scope

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patchkit.audited import Definition, DefinitionKind, Doubt, Import, Place, Site, Unknown, Use
-from patchkit.bindings import Binding, Defined, Imported, bindings_of
+from patchkit.bindings import Assigned, Binding, Defined, Imported, bindings_of
 from patchkit.programs import Module, Program, Scope
 from patchkit.syntax import excerpt
 
@@ -49,34 +49,65 @@ class Located:
                 return DefinitionKind.VALUE
 
 
-def locate(program: Program, module: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Located | None:
-    """Where ``name`` of ``module`` is defined; "" is the module. None where that is not in the program.
+def locate_all(
+    program: Program, module: str, name: str, seen: set[tuple[str, str]] | None = None
+) -> Iterator[Located]:
+    """All that ``name`` of ``module`` may be ("" is the module): each of its bindings, behind re-exports and plain
+    assignments, definitions first, then the latest. Nothing where that is not in the program.
 
-    Of several bindings the last definition counts, else the last import that leads somewhere.
+    A fallback (``name = None``, a ``def`` in ``except ImportError``) is one alternative; the import beside it is another.
     """
+    seen = set() if seen is None else seen
     if (module, name) in seen:
-        return None
-    seen |= {(module, name)}
+        return
+    seen.add((module, name))
     parsed = program.module(module)
-    if parsed is None:
-        return locate(program, f"{module}.{name}", "", seen) if name and program.has(f"{module}.{name}") else None
-    if not name:
-        return Located(parsed, "", None)
-    bound = parsed.scope.namespace.names.get(name, [])
-    latest_first = list(reversed(bound))
-    for binding in sorted(latest_first, key=lambda each: not isinstance(each, Defined)):
-        if not isinstance(binding, Imported):
-            return Located(parsed, name, binding)
-        found = locate(program, binding.module, binding.name, seen)
-        if found is not None:
-            return found
-    for star in parsed.scope.namespace.stars:
+    if parsed is None or not name:
+        inner = f"{module}.{name}"
+        if parsed is not None:
+            yield Located(parsed, "", None)
+        elif name and program.has(inner):
+            yield from locate_all(program, inner, "", seen)
+        return
+    anything = False
+    for found in _bound_to(program, parsed, name, seen):
+        anything = True
+        yield found
+    for star in parsed.scope.namespace.stars if not anything else ():
         source = program.module(star.module)
         if source is not None and source.scope.namespace.exports(name):
-            found = locate(program, star.module, name, seen)
-            if found is not None:
-                return found
-    return locate(program, f"{module}.{name}", "", seen) if program.has(f"{module}.{name}") else None
+            for found in locate_all(program, star.module, name, seen):
+                anything = True
+                yield found
+    if not anything and program.has(f"{module}.{name}"):
+        yield from locate_all(program, f"{module}.{name}", "", seen)
+
+
+def _bound_to(
+    program: Program, module: Module, name: str, seen: set[tuple[str, str]]
+) -> Iterator[Located]:
+    """What the bindings of a module's name lead to: definitions first, the latest first."""
+    latest_first = list(reversed(module.scope.namespace.names.get(name, [])))
+    for binding in sorted(latest_first, key=lambda each: not isinstance(each, Defined)):
+        match binding:
+            case Imported(module=source, name=there):
+                yield from locate_all(program, source, there, seen)
+            case Assigned(value=ast.Name() | ast.Attribute() as value):
+                behind = list(_named(program, module, value, seen))
+                yield from behind or [Located(module, name, binding)]
+            case _:
+                yield Located(module, name, binding)
+
+
+def _named(program: Program, module: Module, node: ast.expr, seen: set[tuple[str, str]]) -> Iterator[Located]:
+    """What a name or a dotted name of a module stands for, as far as the dots lead through modules."""
+    match node:
+        case ast.Name(id=name):
+            yield from locate_all(program, module.name, name, seen)
+        case ast.Attribute(value=value, attr=name):
+            for base in _named(program, module, value, seen):
+                if base.binding is None:
+                    yield from locate_all(program, base.module.name, name, seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +164,7 @@ class ImportMap:
         owner = self.program.owner(module)
         if owner is None or (owner not in self.subjects and name.encode() in self._outline(module)):
             return False
-        where = locate(self.program, module, name)
-        return where is not None and where.distribution in self.subjects
+        return any(where.distribution in self.subjects for where in locate_all(self.program, module, name))
 
     def _outline(self, module: str) -> frozenset[bytes]:
         """The names that the text of a module, unparsed, defines at its left edge and nowhere imports."""
@@ -145,8 +175,10 @@ class ImportMap:
         return self._outlines[module]
 
     def _row(self, scope: Scope, alias: str, binding: Imported) -> Row:
-        where = locate(self.program, binding.module, binding.name)
-        own = where is not None and where.distribution in self.subjects
+        places = list(locate_all(self.program, binding.module, binding.name))
+        ours = [each for each in places if each.distribution in self.subjects]
+        where = next(iter(ours or places), None)
+        own = bool(ours)
         found = Import(
             place=Place(scope.module.source.path, binding.line),
             module=binding.module,

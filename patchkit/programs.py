@@ -138,6 +138,17 @@ class Module:
         return tuple(found)
 
 
+    @cached_property
+    def declared_outer(self) -> dict[str, tuple[Scope, ...]]:
+        """The functions that declare a name ``global`` or ``nonlocal``: they bind it for the scopes around them."""
+        found: dict[str, tuple[Scope, ...]] = {}
+        if b"global " in self.data or b"nonlocal " in self.data:
+            for scope in self.scopes:
+                for name in scope.namespace.outer if scope.is_function else ():
+                    found[name] = (*found.get(name, ()), scope)
+        return found
+
+
 Read = Callable[[Source], bytes | None]
 
 
