@@ -60,10 +60,14 @@ class Calls:
 
     def find_methods(self, name: str, scope: Scope) -> tuple[Scope, ...]:
         """The methods that a call by ``name`` alone in ``scope`` may mean; none where the name says too little."""
-        if name in self.table.ordinary or name in _COMMON or name.startswith("__"):
+        if self.is_ordinary(name):
             return ()
         found = self._by_name(name, scope)
         return found if len(found) <= _MANY else ()
+
+    def is_ordinary(self, name: str) -> bool:
+        """Whether the name of a method says nothing of the object that it is called on."""
+        return name in self.table.ordinary or name in _COMMON or name.startswith("__")
 
     # ---- what makes a function opaque -------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from patchkit.site import read_plain
 from patchkit.syntax import PARSE_ERRORS, parse
 
 _ENDINGS = (".py", ".pyi")
+_COMPILED = (".so", ".pyd")
 _MARKS = ("pyproject.toml", "setup.py", ".git")
 
 
@@ -41,10 +42,13 @@ def read_source(source: Source) -> bytes | None:
 
 
 def find_modules(root: str, distribution: Distribution) -> dict[str, Source]:
-    """The modules that a distribution owns by its RECORD and that are there; a stub counts without source (PEP 561)."""
+    """The modules that a distribution owns by its RECORD and that are there, compiled ones by their names.
+
+    A stub counts where there is no source (PEP 561).
+    """
     paths = [path for path in read_record(distribution.record.data) if not path.startswith("../")]
     found: dict[str, Source] = {}
-    for path in sorted(path for path in paths if path.endswith(_ENDINGS)):
+    for path in sorted(path for path in paths if path.endswith((*_ENDINGS, *_COMPILED))):
         full = os.path.join(root, path)
         if os.path.exists(full):
             _add(found, path, full, path, distribution.name)
@@ -55,11 +59,13 @@ def _add(found: dict[str, Source], relative: str, full: str, told: str, owner: s
     """Add the module that the file ``relative`` (to a folder of sys.path) holds."""
     stem, ending = os.path.splitext(relative)
     parts = stem.split("/")
+    if ending in _COMPILED:
+        parts[-1] = parts[-1].partition(".")[0]  # without the tag of the ABI (PEP 3149)
     if parts[0].endswith("-stubs"):
         parts[0] = parts[0].removesuffix("-stubs")
     package = parts[-1] == "__init__"
     parts = parts[:-1] if package else parts
-    if ending not in _ENDINGS or not parts or not all(part.isidentifier() for part in parts):
+    if ending not in (*_ENDINGS, *_COMPILED) or not parts or not all(part.isidentifier() for part in parts):
         return
     name = ".".join(parts)
     if name not in found or (found[name].stub and ending == ".py"):

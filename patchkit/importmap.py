@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from patchkit.audited import Definition, DefinitionKind, Doubt, Import, Place, Site, Unknown, Use
 from patchkit.bindings import Assigned, Binding, Defined, Imported, bindings_of
+from patchkit.branches import may_fail, walk
 from patchkit.programs import Module, Program, Scope
 from patchkit.syntax import excerpt
 
@@ -125,6 +126,7 @@ class ImportMap:
     def __init__(self, program: Program, subjects: frozenset[str]) -> None:
         self.program = program
         self.subjects = subjects
+        self.lost: set[Unknown] = set()
         self._leads: dict[tuple[str, str], bool] = {}
         self._outlines: dict[str, frozenset[bytes]] = {}
 
@@ -134,25 +136,42 @@ class ImportMap:
         if tree is None:
             return False
         statements = (node for node in _walk_statements(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-        return any(
-            self._leads_to(binding.module, binding.name if alias != "*" else "")
-            for node in statements
-            for alias, binding in bindings_of(node, name, package=package)
-        )
+        bound = [pair for node in statements for pair in bindings_of(node, name, package=package)]
+        if any(self.program.owner(binding.module) in self.subjects for _, binding in bound):
+            return True
+        return any(self._leads_to(each.module, each.name if alias != "*" else "") for alias, each in bound)
 
     def rows(self, module: Module) -> list[Row]:
         """All imports of their names in ``module``, with their alternatives, by line."""
         rows: list[Row] = []
         wanted: dict[tuple[Scope, str], None] = {}
         for scope, name, binding in _statements(module):
-            if name == "*":
+            if self._is_lost(binding):
+                doubt = Doubt.FALLBACK if may_fail(binding.branch) else Doubt.MISSING
+                text = f"{binding.module}.{binding.name}".removesuffix(".*")
+                self.lost.add(Unknown(Place(module.source.path, binding.line), doubt, scope.qualname, text))
+            elif name == "*":
                 rows += self._star_rows(scope, binding)
-            elif self._leads_to(binding.module, binding.name):
+            elif name and self._leads_to(binding.module, binding.name):
                 wanted[scope, name] = None
         for scope, alias in wanted:
             imported = [each for each in scope.namespace.names.get(alias, ()) if isinstance(each, Imported)]
             rows += [self._row(scope, alias, each) for each in imported]
         return sorted(rows, key=lambda row: (row.found.place, row.found.alias))
+
+    def _is_lost(self, binding: Imported) -> bool:
+        """Whether an import asks a distribution for a module or a name that it does not have."""
+        asked, name = binding.module, "" if binding.name == "*" else binding.name
+        holder = asked
+        while holder and not self.program.has(holder):
+            holder = holder.rpartition(".")[0]
+        if self.program.owner(holder) not in self.subjects or self.program.is_opaque(holder):
+            return False
+        if holder != asked:
+            return True
+        parsed = self.program.module(asked)
+        makes_up = parsed is not None and "__getattr__" in parsed.scope.namespace.names
+        return bool(name) and not makes_up and next(locate_all(self.program, asked, name), None) is None
 
     def _leads_to(self, module: str, name: str) -> bool:
         key = (module, name)
@@ -254,18 +273,20 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _statements(module: Module) -> Iterator[tuple[Scope, str, Imported]]:
-    """The names that import statements bind, each with the scope it stands in."""
-    stack: list[tuple[ast.AST, Scope]] = [(module.tree, module.scope)]
-    while stack:
-        node, scope = stack.pop()
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for name, binding in bindings_of(node, module.name, package=module.source.package):
-                yield scope, name, binding
-        for child in _children(node):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                stack.append((child, scope.child(child)))
-            else:
-                stack.append((child, scope))
+    """The names that import statements bind, each with the scope it stands in; "" for the whole of ``import a.b``."""
+    scopes = [module.scope]
+    while scopes:
+        scope = scopes.pop()
+        for placed in walk(getattr(scope.node, "body", ())):
+            node = placed.node
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                scopes.append(scope.child(node))
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                for name, found in bindings_of(node, module.name, package=module.source.package, branch=placed.branch):
+                    yield scope, name, found
+            if isinstance(node, ast.Import):
+                dotted = (each.name for each in node.names if "." in each.name and not each.asname)
+                yield from ((scope, "", Imported(name, "", node.lineno, placed.branch)) for name in dotted)
 
 
 # ---- sites ----------------------------------------------------------------------------------------------------

@@ -25,6 +25,11 @@ class Source:
     def stub(self) -> bool:
         return self.path.endswith(".pyi")
 
+    @property
+    def compiled(self) -> bool:
+        """Whether it is an extension module, which has no text."""
+        return not self.path.endswith((".py", ".pyi"))
+
 
 class Texts:
     """Syntax trees by the digest of their text: the same text is parsed once, however many programs have it."""
@@ -182,6 +187,11 @@ class Program:
         """Whether ``name`` is a module here, or a folder of modules (PEP 420)."""
         return name in self.sources or name in self._folders
 
+    def is_opaque(self, name: str) -> bool:
+        """Whether a module is here and its names are not known: compiled, or not to be parsed."""
+        source = self.sources.get(name)
+        return source is not None and (source.compiled or (self.module(name) is None and name in self.unparsed))
+
     def owner(self, name: str) -> str | None:
         """The distribution of a module or a folder of modules, None where it is not in the program."""
         source = self.sources.get(name)
@@ -192,7 +202,7 @@ class Program:
         if name not in self._data:
             source = self.sources.get(name)
             found = None
-            if source is not None:
+            if source is not None and not source.compiled:
                 found = self._overlay[source.path] if source.path in self._overlay else self._read(source)
                 if found is None and source.path not in self._overlay:
                     self.unparsed[name] = "it may not be read"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from patchkit.audited import Confidence, Cover, Doubt, Effect, Hazard, Place, Step, Unknown
 from patchkit.calls import Calls
-from patchkit.facts import Edge
+from patchkit.facts import Edge, Gap
 from patchkit.hazards import HazardTable
 from patchkit.importmap import ImportMap, Row, find_named
 from patchkit.inference import Inference
@@ -93,8 +93,10 @@ class Viewer:
 
     def _look(self, program: Program) -> View:
         inference = Inference(program, self.table)
-        rows = self._rows(program)
-        modules = list(dict.fromkeys(row.scope.module for row in rows))
+        imports = ImportMap(program, self.subjects)
+        rows = self._rows(program, imports)
+        named = set(find_named(program, self.callers, self.subjects))
+        modules = self._modules(program, rows, named)
         classes = _classes_by_module(rows)
 
         def by_name(method: str, scope: Scope) -> tuple[Scope, ...]:
@@ -107,8 +109,7 @@ class Viewer:
         calls = Calls(inference, self.table, by_name)
         roots = tuple(self._roots(rows, modules, calls))
         unknown = {gap for root in roots if root.cover is None for gap in root.reach.unknown}
-        unknown |= set(_lost_methods(modules, classes, calls))
-        unknown |= set(find_named(program, self.callers, self.subjects))
+        unknown |= set(self._unfollowed(program, modules, calls)) | named | imports.lost
         unknown |= {
             Unknown(Place(program.sources[name].path, 1), Doubt.UNPARSED, "", why)
             for name, why in program.unparsed.items()
@@ -127,15 +128,38 @@ class Viewer:
                 found.append(replace(root, target=same[-1], reach=reach(same[-1], calls)))
         return tuple(found)
 
-    def _rows(self, program: Program) -> list[Row]:
+    def _rows(self, program: Program, imports: ImportMap) -> list[Row]:
         """The import map, module by module."""
         found: list[Row] = []
-        imports = ImportMap(program, self.subjects)
         for index, name in enumerate(self.callers):
             self.tick("reading imports", index, len(self.callers))
             module = program.module(name) if imports.concerns(name) else None
             found += imports.rows(module) if module is not None else []
         return found
+
+    def _modules(self, program: Program, rows: Sequence[Row], named: set[Unknown]) -> list[Module]:
+        """The caller's modules that have to do with the distributions: by an import, or by a string that names one."""
+        paths = {each.place.path for each in named}
+        found = [program.module(name) for name in self.callers if program.sources[name].path in paths]
+        return list(dict.fromkeys([*(row.scope.module for row in rows), *(each for each in found if each is not None)]))
+
+    def _unfollowed(self, program: Program, modules: Sequence[Module], calls: Calls) -> Iterator[Unknown]:
+        """The calls of these modules that lead to nothing known, where a tracer comes to them."""
+        for scope in (each for module in modules for each in module.scopes if each.is_function):
+            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, program, calls)]
+            if gaps and cover_site(scope, None, calls) is None:
+                for gap in gaps:
+                    yield Unknown(Place(scope.module.source.path, gap.line), gap.doubt, scope.symbol, gap.text)
+
+    def _counts(self, gap: Gap, program: Program, calls: Calls) -> bool:
+        """Whether a call in the caller may lead into the distributions.
+
+        Other distributions are not asked for; a method that everything has counts where a class of these has it too.
+        """
+        if gap.doubt is not Doubt.DISPATCH:
+            return gap.doubt is not Doubt.FOREIGN
+        name = gap.text.rpartition(".")[2]
+        return not calls.is_ordinary(name) or bool(self._methods(program, name))
 
     def _methods(self, program: Program, name: str) -> tuple[Scope, ...]:
         subjects = (each for each, source in program.sources.items() if source.distribution in self.subjects)
@@ -194,14 +218,3 @@ def _classes_by_module(rows: Sequence[Row]) -> dict[str, list[Scope]]:
         if scope is not None and scope.is_class:
             found.setdefault(row.scope.module.name, []).append(scope)
     return found
-
-
-def _lost_methods(modules: Sequence[Module], classes: dict[str, list[Scope]], calls: Calls) -> Iterator[Unknown]:
-    """Where the caller calls, on an object that is not known, a method that a class which it imports has."""
-    for module in modules:
-        own = [scope for each in classes.get(module.name, ()) for scope in each.inner if scope.is_function]
-        methods = {scope.name for scope in own if not scope.name.startswith("__")}
-        for scope in module.scopes if methods else ():
-            for gap in calls.facts(scope).gaps if scope.is_function else ():
-                if gap.doubt is Doubt.DISPATCH and gap.text.rpartition(".")[2] in methods:
-                    yield Unknown(Place(module.source.path, gap.line), gap.doubt, scope.symbol, gap.text)
