@@ -183,7 +183,8 @@ def loop_targets(target: ast.expr, over: ast.expr, branch: Branch = ()) -> Itera
             yield name, Assigned(over, None, target.lineno, branch, element=True)
         case (
             ast.Tuple(elts=[first, second]),
-            ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]) | ast.Call(func=ast.Attribute(attr="items", value=inner)),
+            ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_])
+            | ast.Call(func=ast.Attribute(attr="items", value=inner)),
         ):
             yield from ((name, replace(each, value=None)) for name, each in loop_targets(first, over, branch))
             yield from loop_targets(second, inner, branch)

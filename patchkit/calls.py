@@ -286,7 +286,7 @@ class _Reader:
             case ast.Attribute(value=value):
                 bases = [found.value for found in self.inference.infer(value, self.scope)]
                 modules = [base.name for base in bases if isinstance(base, ModuleValue)]
-                missing = modules and all(self.inference.is_whole(name) for name in modules)
+                missing = modules and all(self.inference.lacks(name, func.attr) for name in modules)
                 return Doubt.MISSING if missing else Doubt.DISPATCH
             case ast.Name(id=name):
                 return self._doubt_of(name)
@@ -296,14 +296,16 @@ class _Reader:
                 return Doubt.RESULT
 
     def _doubt_of(self, name: str) -> Doubt:
+        """The same of a name; one that nothing binds is a variable of a comprehension."""
         holder: Scope | None = self.scope
-        while holder is not None:
-            for binding in holder.namespace.names.get(name, []):
-                if isinstance(binding, Parameter):
-                    return Doubt.PARAMETER
-                return Doubt.MISSING if isinstance(binding, Imported) else Doubt.RESULT
+        while holder is not None and name not in holder.namespace.names:
             holder = holder.parent
-        return Doubt.RESULT  # a variable of a comprehension
+        for binding in holder.namespace.names[name] if holder is not None else ():
+            if isinstance(binding, Parameter):
+                return Doubt.PARAMETER
+            if isinstance(binding, Imported) and self.inference.lacks(binding.module, binding.name):
+                return Doubt.MISSING
+        return Doubt.RESULT
 
     def _handed_on(self, node: ast.Call, branch: Branch, guard: Guard | None) -> None:
         """A function that is an argument may be called by whoever gets it."""

@@ -25,11 +25,15 @@ _MARKS = ("pyproject.toml", "setup.py", ".git")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What is audited: ``modules`` by name, and ``sources`` of all that belongs to the same distribution."""
+    """What is audited: ``modules`` by name, and ``sources`` of all that belongs to the same distribution.
+
+    ``whole`` is what to name to mean all of these, "" where that is what was named.
+    """
 
     name: str
     modules: tuple[str, ...]
     sources: dict[str, Source]
+    whole: str = ""
 
 
 def read_source(source: Source) -> bytes | None:
@@ -126,7 +130,12 @@ def _caller(asked: str, name: str, base: str, folders: Sequence[str], cwd: str) 
     modules = tuple(each for each in sources if not name or each == name or each.startswith(f"{name}."))
     if not modules:
         raise UsageError(f"{asked}: there is no Python module in it", hint="name a .py file, a folder or a module")
-    return Caller(asked, modules, sources)
+    if len(modules) == len(sources):
+        return Caller(asked, modules, sources)
+    whole = os.path.join(base, top)
+    if base not in folders:
+        whole = os.path.relpath(whole, cwd) if whole.startswith(cwd.rstrip(os.sep) + os.sep) else whole
+    return Caller(asked, modules, sources, top if base in folders else whole)
 
 
 def _walk(base: str, top: str) -> Iterator[str]:

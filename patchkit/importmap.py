@@ -50,9 +50,7 @@ class Located:
                 return DefinitionKind.VALUE
 
 
-def locate_all(
-    program: Program, module: str, name: str, seen: set[tuple[str, str]] | None = None
-) -> Iterator[Located]:
+def locate_all(program: Program, module: str, name: str, seen: set[tuple[str, str]] | None = None) -> Iterator[Located]:
     """All that ``name`` of ``module`` may be ("" is the module): each of its bindings, behind re-exports and plain
     assignments, definitions first, then the latest. Nothing where that is not in the program.
 
@@ -84,9 +82,7 @@ def locate_all(
         yield from locate_all(program, f"{module}.{name}", "", seen)
 
 
-def _bound_to(
-    program: Program, module: Module, name: str, seen: set[tuple[str, str]]
-) -> Iterator[Located]:
+def _bound_to(program: Program, module: Module, name: str, seen: set[tuple[str, str]]) -> Iterator[Located]:
     """What the bindings of a module's name lead to: definitions first, the latest first."""
     latest_first = list(reversed(module.scope.namespace.names.get(name, [])))
     for binding in sorted(latest_first, key=lambda each: not isinstance(each, Defined)):
@@ -141,6 +137,19 @@ class ImportMap:
             return True
         return any(self._leads_to(each.module, each.name if alias != "*" else "") for alias, each in bound)
 
+    def rest(self, name: str, asked: frozenset[str]) -> Iterator[Unknown]:
+        """Where a module imports from other modules of its own package than those ``asked`` for: a line a module."""
+        tree, source = self.program.glance(name), self.program.sources[name]
+        statements = (
+            (node for node in _walk_statements(tree) if isinstance(node, ast.Import | ast.ImportFrom)) if tree else ()
+        )
+        for node in statements:
+            for _, binding in bindings_of(node, name, package=source.package):
+                inner = f"{binding.module}.{binding.name}"
+                module = inner if inner in self.program.sources else binding.module
+                if self.program.owner(module) == "" and module not in asked:
+                    yield Unknown(Place(source.path, node.lineno), Doubt.OWN, "", module)
+
     def rows(self, module: Module) -> list[Row]:
         """All imports of their names in ``module``, with their alternatives, by line."""
         rows: list[Row] = []
@@ -148,7 +157,7 @@ class ImportMap:
         for scope, name, binding in _statements(module):
             if self._is_lost(binding):
                 doubt = Doubt.FALLBACK if may_fail(binding.branch) else Doubt.MISSING
-                text = f"{binding.module}.{binding.name}".removesuffix(".*")
+                text = f"{binding.module}.{binding.name}".removesuffix(".*").removesuffix(".")
                 self.lost.add(Unknown(Place(module.source.path, binding.line), doubt, scope.qualname, text))
             elif name == "*":
                 rows += self._star_rows(scope, binding)

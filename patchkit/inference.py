@@ -280,10 +280,15 @@ class Inference:
         inner = f"{module}.{name}"
         return (Found(ModuleValue(inner)),) if self.program.has(inner) else ()
 
-    def is_whole(self, module: str) -> bool:
-        """Whether the text of a module tells all the names that it has (PEP 562 lets it make some up)."""
-        parsed = self.program.module(module)
-        return parsed is not None and "__getattr__" not in parsed.scope.namespace.names
+    def lacks(self, module: str, name: str) -> bool:
+        """Whether a distribution that is looked into has no such name in ``module``, as far as text tells (PEP 562)."""
+        top, parsed = module.partition(".")[0], self.program.module(module)
+        if not self.program.owner(top) or self.program.has(f"{module}.{name}") or self.program.is_opaque(module):
+            return False
+        if parsed is None:
+            return not self.program.has(module) or bool(name)
+        names = parsed.scope.namespace.names
+        return name not in names and "__getattr__" not in names and not self._starred(name, parsed.scope)
 
     def _class_member(self, scope: Scope, name: str, *, of_instance: bool) -> Answers:
         foreign: list[Found] = []

@@ -142,7 +142,6 @@ class Module:
             found += scope.inner
         return tuple(found)
 
-
     @cached_property
     def declared_outer(self) -> dict[str, tuple[Scope, ...]]:
         """The functions that declare a name ``global`` or ``nonlocal``: they bind it for the scopes around them."""

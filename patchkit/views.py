@@ -24,12 +24,16 @@ HazardKey = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A callable of a distribution that the caller reaches: the step there, and what covers all of its sites."""
+    """A callable of a distribution that the caller reaches: the step there, and what covers all of its sites.
+
+    ``sites`` are the calls that are not covered, all of them where every one is.
+    """
 
     target: Scope
     step: Step
     cover: Cover | None
     reach: Reach
+    sites: tuple[Step, ...] = ()
 
     @property
     def callable(self) -> str:
@@ -37,7 +41,8 @@ class Root:
 
     def hazard(self, met: Met, table: HazardTable) -> Hazard:
         rule = table.rules[met.construct]
-        return Hazard(self.callable, rule.kind, met.construct, rule.reason, prefix(met, self.step).chain)
+        chain = prefix(met, self.step).chain
+        return Hazard(self.callable, rule.kind, met.construct, rule.reason, chain, sites=self.sites)
 
     @property
     def open(self) -> list[Met]:
@@ -110,6 +115,8 @@ class Viewer:
         roots = tuple(self._roots(rows, modules, calls))
         unknown = {gap for root in roots if root.cover is None for gap in root.reach.unknown}
         unknown |= set(self._unfollowed(program, modules, calls)) | named | imports.lost
+        asked = frozenset(self.callers)
+        unknown |= {each for name in self.callers for each in imports.rest(name, asked)}
         unknown |= {
             Unknown(Place(program.sources[name].path, 1), Doubt.UNPARSED, "", why)
             for name, why in program.unparsed.items()
@@ -203,9 +210,14 @@ class Viewer:
         covered = [(scope, edge, cover_site(scope, edge.guard, calls)) for scope, edge in sites]
         chosen = sorted(covered, key=lambda each: (each[2] is not None, each[1].confidence is Confidence.NAME))
         if chosen:
-            scope, edge, cover = chosen[0]
-            step = step_of(scope, edge.line, target.symbol, edge.confidence, edge.branch)
-            return Root(target, step, cover, found)
+            cover = chosen[0][2]
+            steps = [
+                step_of(scope, edge.line, target.symbol, edge.confidence, edge.branch)
+                for scope, edge, covering in chosen
+                if covering is None or cover is not None
+            ]
+            sites = {step.place: step for step in reversed(steps)}
+            return Root(target, steps[0], cover, found, tuple(sites[place] for place in sorted(sites)))
         assert row is not None
         step = Step(row.found.place, "", target.symbol, Confidence.DIRECT, row.found.branch)
         return Root(target, step, None, found)

@@ -535,7 +535,7 @@ def test_a_file_that_cannot_be_parsed_is_said() -> None:
 def test_a_call_that_may_be_of_an_imported_class_is_said() -> None:
     caller = "from lib import Class\ndef use(things):\n    things[0].go()\n    things[0].other()\n"
     unknown = [(str(gap.place), gap.text) for gap in see({**LIB, "app.py": caller}).unknown]
-    assert unknown == [("app.py:3", "things[0].go")]
+    assert unknown == [("app.py:3", "things[0].go"), ("app.py:4", "things[0].other")]
 
 
 def test_a_module_that_the_caller_names_in_a_string_is_said() -> None:
