@@ -12,7 +12,7 @@ _INNER = ("Optional", "Union", "Annotated", "Final", "ClassVar", "Required", "No
 
 
 def named_by(node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """The expressions that name a class which a value so annotated may have, each with what its elements are said to be.
+    """The expressions that name a class which a value so annotated may have, each with the annotation of its elements.
 
     Of ``list[X]`` that is ``list`` with ``X``, of ``dict[K, X]`` ``dict`` with ``X``, of ``X`` itself ``X`` with None.
     """

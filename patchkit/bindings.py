@@ -177,7 +177,7 @@ def _targets(
 
 
 def loop_targets(target: ast.expr, over: ast.expr, branch: Branch = ()) -> Iterator[tuple[str, Assigned]]:
-    """The names that a loop or a comprehension over ``over`` binds; in a pair of ``enumerate`` or ``items`` the second."""
+    """The names that a loop or a comprehension over ``over`` binds; of ``enumerate`` and ``items`` the second."""
     match target, over:
         case ast.Name(id=name), _:
             yield name, Assigned(over, None, target.lineno, branch, element=True)

@@ -28,7 +28,7 @@ Branch = tuple[Block, ...]
 
 
 def may_fail(branch: Branch) -> bool:
-    """Whether what stands in ``branch`` is prepared for a name that is not there: in ``try``, or asked by ``hasattr``."""
+    """Whether ``branch`` is prepared for a name that is not there: a ``try``, or a question by ``hasattr``."""
     return any(block.word == "try" or "hasattr(" in str(block) for block in branch)
 
 

@@ -54,7 +54,7 @@ def locate_all(program: Program, module: str, name: str, seen: set[tuple[str, st
     """All that ``name`` of ``module`` may be ("" is the module): each of its bindings, behind re-exports and plain
     assignments, definitions first, then the latest. Nothing where that is not in the program.
 
-    A fallback (``name = None``, a ``def`` in ``except ImportError``) is one alternative; the import beside it is another.
+    A fallback (``name = None``, a ``def`` in ``except ImportError``) is one alternative, the import beside it another.
     """
     seen = set() if seen is None else seen
     if (module, name) in seen:

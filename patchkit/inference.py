@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from patchkit.annotations import named_by
 from patchkit.audited import Confidence
 from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter, find_comprehended, in_force
-from patchkit.classes import Attribute, has_decorator, is_property, own_attributes, return_values
+from patchkit.classes import Attribute, has_decorator, is_property, own_attributes
 from patchkit.contents import TAKING, elements, is_nothing
 from patchkit.hazards import HazardTable
-from patchkit.narrowing import Narrowing, find_narrowings, text_of
+from patchkit.narrowing import Narrowings
 from patchkit.programs import Program, Scope
-from patchkit.results import BUILTINS, IMPORTING, RESULTS, SAME, TYPES, VAGUE
+from patchkit.results import BUILTINS, TYPES, VAGUE
+from patchkit.returns import Returns
 from patchkit.values import (
     UNCLEAR,
     Answers,
@@ -32,7 +32,7 @@ from patchkit.values import (
     Record,
     Unclear,
     Value,
-    Wrapping,
+    handed_in,
     joined,
     lowered,
 )
@@ -48,10 +48,11 @@ class Inference:
     def __init__(self, program: Program, table: HazardTable) -> None:
         self.program = program
         self.table = table
+        self._returns = Returns(self)
         self._answers: dict[tuple[int, int], Answers] = {}
         self._attributes: dict[Scope, dict[str, list[Attribute]]] = {}
         self._comprehended: dict[Scope, dict[str, list[Assigned]]] = {}
-        self._narrowings: dict[Scope, dict[str, list[Narrowing]]] = {}
+        self._narrowings = Narrowings()
         self._busy: set[object] = set()
         self._cut: set[object] = set()
         self._depth = 0
@@ -102,7 +103,7 @@ class Inference:
                 yield from joined([held, *(self.infer(each, scope) for each in args[1:2] if not is_nothing(each))])
             case ast.Call(func=func):
                 for callee in self.infer(func, scope):
-                    yield from lowered(self._result(callee.value, node, scope), callee.confidence)
+                    yield from lowered(self._returns.result(callee.value, node, scope), callee.confidence)
             case ast.IfExp(body=body, orelse=orelse):
                 yield from joined(None if is_nothing(each) else self.infer(each, scope) for each in (body, orelse))
             case ast.BoolOp(values=values):
@@ -131,11 +132,9 @@ class Inference:
 
     def _narrowed(self, node: ast.expr, scope: Scope) -> Answers:
         """What ``isinstance`` says of an expression of which nothing else is known."""
-        if scope not in self._narrowings:
-            self._narrowings[scope] = find_narrowings(scope) if scope.is_function else {}
-        asked = self._narrowings[scope].get(text_of(node), []) if self._narrowings[scope] else []
+        asked = self._narrowings.of(node, scope)
         found = tuple(each for one in asked for each in self._instances(one.of, None, scope))
-        return found if not found or any(each.sure for each in asked) else (*found, UNCLEAR)
+        return found if any(each.sure for each in asked) else (*found, UNCLEAR) if found else ()
 
     # ---- names ------------------------------------------------------------------------------------------------
 
@@ -184,8 +183,7 @@ class Inference:
         """What a variable of a comprehension may be; these are scopes of their own, and short."""
         if scope not in self._comprehended:
             self._comprehended[scope] = find_comprehended(scope.node) if scope.is_function else {}
-        found = self._comprehended[scope].get(name, ())
-        return tuple(each for binding in found for each in self._bound(binding, scope))
+        return tuple(each for one in self._comprehended[scope].get(name, ()) for each in self._bound(one, scope))
 
     def _bound(self, binding: Binding, holder: Scope) -> Answers:
         match binding:
@@ -204,13 +202,7 @@ class Inference:
                     is_class = has_decorator(holder, "classmethod") or holder.name == "__new__"
                     return (Found(ClassValue(holder.owner) if is_class else Instance(holder.owner)),)
                 found = self.annotated(annotation, holder.parent or holder) if annotation is not None else ()
-                return found or (self._by_default(default, holder.parent or holder) if default is not None else ())
-
-    def _by_default(self, default: ast.expr, scope: Scope) -> Answers:
-        """What a parameter is where nothing is handed in; what is handed in may be anything else."""
-        found = self.infer(default, scope)
-        is_value = any(isinstance(each.value, Record) or getattr(each.value, "instance", False) for each in found)
-        return (*found, UNCLEAR) if found and not is_value else ()
+                return found or (handed_in(self.infer(default, holder.parent or holder)) if default is not None else ())
 
     def imported(self, module: str, name: str) -> Answers:
         """What ``from module import name`` gives, behind all re-exports; ``name`` "": the module itself."""
@@ -280,16 +272,6 @@ class Inference:
         inner = f"{module}.{name}"
         return (Found(ModuleValue(inner)),) if self.program.has(inner) else ()
 
-    def lacks(self, module: str, name: str) -> bool:
-        """Whether a distribution that is looked into has no such name in ``module``, as far as text tells (PEP 562)."""
-        top, parsed = module.partition(".")[0], self.program.module(module)
-        if not self.program.owner(top) or self.program.has(f"{module}.{name}") or self.program.is_opaque(module):
-            return False
-        if parsed is None:
-            return not self.program.has(module) or bool(name)
-        names = parsed.scope.namespace.names
-        return name not in names and "__getattr__" not in names and not self._starred(name, parsed.scope)
-
     def _class_member(self, scope: Scope, name: str, *, of_instance: bool) -> Answers:
         foreign: list[Found] = []
         for each in self.ancestors(scope):
@@ -347,70 +329,9 @@ class Inference:
 
     # ---- calls ------------------------------------------------------------------------------------------------
 
-    def _result(self, callee: Value, call: ast.Call, scope: Scope) -> Answers:
-        match callee:
-            case ClassValue(scope=of):
-                return (Found(Instance(of)),)
-            case FunctionValue(scope=of):
-                return self.returned(of)
-            case Instance(of=of):
-                method = self.method(of, "__call__")
-                return self.returned(method) if method is not None else ()
-            case Foreign(name=name):
-                return self._foreign_result(name, call, scope)
-            case Unclear():
-                return (UNCLEAR,)
-            case _:
-                return ()
-
-    def _foreign_result(self, name: str, call: ast.Call, scope: Scope) -> Answers:
-        if name in self.table.opaque:
-            handed = [each for value in call.args for each in self.infer(value, scope)]
-            wrapping = Wrapping(name, self.table.opaque[name], scope.module.source.path, call.lineno)
-            return tuple(
-                replace(each, value=FunctionValue(each.value.scope, wrapping))
-                for each in handed
-                if isinstance(each.value, FunctionValue)
-            ) or (Found(Foreign(f"{name}()", instance=True)),)
-        if name in SAME:
-            handed = [each for value in call.args[:1] for each in self.infer(value, scope)]
-            return tuple(each for each in handed if not getattr(each.value, "instance", False))
-        if name == "types.SimpleNamespace":
-            return (Found(Record(call, scope)),)
-        if name in ("getattr", "super", *IMPORTING):
-            return self._special(name, call, scope)
-        last = name.rpartition(".")[2]
-        result = RESULTS.get(name) or (name if last[:1].isupper() else f"{name}()")
-        return (Found(Foreign(result, instance=True)),)
-
-    def _special(self, name: str, call: ast.Call, scope: Scope) -> Answers:
-        """What ``getattr(x, "name")``, ``super()`` and ``import_module("name")`` give."""
-        match call.args:
-            case [ast.Constant(value=str(module)), *_] if name in IMPORTING and module[:1] != ".":
-                return self.imported(module, "") if module else ()
-            case [value, ast.Constant(value=str(attribute)), *_] if name == "getattr":
-                return tuple(each for base in self.infer(value, scope) for each in self.member(base.value, attribute))
-            case [] if name == "super":
-                owner = scope.enclosing_class
-                above = [each for each in self.ancestors(owner) if each is not owner] if owner is not None else []
-                return tuple(
-                    Found(Instance(each) if isinstance(each, Scope) else Foreign(each.name, instance=True))
-                    for each in above[:1]
-                )
-        return ()
-
     def returned(self, scope: Scope) -> Answers:
         """What a function gives back, by its annotation, else by its ``return`` statements."""
-        node = scope.node
-        if isinstance(node, ast.Lambda):
-            return self.infer(node.body, scope)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return ()
-        if node.returns is not None:
-            found = self.annotated(node.returns, scope.parent or scope)
-            if found:
-                return found
-        return tuple(dict.fromkeys(found for value in return_values(node) for found in self.infer(value, scope)))
+        return self._returns.returned(scope)
 
     def annotated(self, node: ast.expr, scope: Scope) -> Answers:
         """The instances that an annotation speaks of (PEP 484); those that say nothing are left out."""

@@ -19,6 +19,19 @@ class Narrowing:
     sure: bool
 
 
+class Narrowings:
+    """The narrowings of functions, each looked for once."""
+
+    def __init__(self) -> None:
+        self._found: dict[Scope, dict[str, list[Narrowing]]] = {}
+
+    def of(self, node: ast.expr, scope: Scope) -> list[Narrowing]:
+        """What the expression ``node`` is asked for in the function ``scope``."""
+        if scope not in self._found:
+            self._found[scope] = find_narrowings(scope)
+        return self._found[scope].get(text_of(node), []) if self._found[scope] else []
+
+
 def find_narrowings(scope: Scope) -> dict[str, list[Narrowing]]:
     """All of them in a function, by the text of the expression."""
     found: dict[str, list[Narrowing]] = {}

@@ -196,6 +196,17 @@ class Program:
         source = self.sources.get(name)
         return source.distribution if source is not None else self._folders.get(name)
 
+    def lacks(self, module: str, name: str) -> bool:
+        """Whether a distribution that is looked into has no such name in ``module``, as far as text tells (PEP 562)."""
+        parsed = self.module(module)
+        if not self.owner(module.partition(".")[0]) or self.has(f"{module}.{name}") or self.is_opaque(module):
+            return False
+        if parsed is None:
+            return not self.has(module) or bool(name)
+        space = parsed.scope.namespace
+        starred = any(self.is_opaque(star.module) or not self.lacks(star.module, name) for star in space.stars)
+        return name not in space.names and "__getattr__" not in space.names and not starred
+
     def data(self, name: str) -> bytes | None:
         """The bytes of a module's file, None where it has none."""
         if name not in self._data:

@@ -10,7 +10,6 @@ from typing import TypeAlias
 from patchkit.audited import Confidence, Effect, weakest
 from patchkit.programs import Scope
 
-
 Display: TypeAlias = ast.Dict | ast.List | ast.Tuple | ast.Set | ast.ListComp | ast.SetComp | ast.DictComp
 
 
@@ -65,7 +64,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An object annotated as ``list[X]`` or ``dict[K, X]``: its own class by name, and the annotation of its elements."""
+    """An object annotated as ``list[X]`` or ``dict[K, X]``: its class by name, and the annotation of its elements."""
 
     name: str
     element: ast.expr
@@ -102,6 +101,12 @@ def joined(alternatives: Iterable[Answers | None]) -> Answers:
     told = [each for each in alternatives if each is not None]
     found = tuple(dict.fromkeys(answer for each in told for answer in each))
     return (*found, UNCLEAR) if found and not all(told) and UNCLEAR not in found else found
+
+
+def handed_in(default: Answers) -> Answers:
+    """What a parameter may be: its default, or anything else that is handed in. Of a plain value nothing is said."""
+    is_value = any(isinstance(each.value, Record) or getattr(each.value, "instance", False) for each in default)
+    return (*default, UNCLEAR) if default and not is_value else ()
 
 
 def lowered(found: Iterable[Found], confidence: Confidence) -> Answers:

@@ -216,8 +216,8 @@ class Viewer:
                 for scope, edge, covering in chosen
                 if covering is None or cover is not None
             ]
-            sites = {step.place: step for step in reversed(steps)}
-            return Root(target, steps[0], cover, found, tuple(sites[place] for place in sorted(sites)))
+            places = {step.place: step for step in reversed(steps)}
+            return Root(target, steps[0], cover, found, tuple(places[place] for place in sorted(places)))
         assert row is not None
         step = Step(row.found.place, "", target.symbol, Confidence.DIRECT, row.found.branch)
         return Root(target, step, None, found)
