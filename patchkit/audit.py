@@ -95,6 +95,7 @@ def _audit(scene: Scene, asked: str, of: Sequence[str], table: HazardTable, prog
         site_root=scene.root,
         python=scene.environment.python,
         notices=(*scene.notices, *notices),
+        whole=caller.whole,
     )
 
 

@@ -8,7 +8,7 @@ import click
 
 from patchkit.audit import audit
 from patchkit.audit_json import to_audit_document
-from patchkit.audit_text import render_audit
+from patchkit.audit_text import render_audit, render_wrong
 from patchkit.console import Progress, echo, print_json, print_lines
 from patchkit.options import COMMON, split, with_options
 from patchkit.report import Report
@@ -31,8 +31,10 @@ def audit_(caller: str, of: tuple[str, ...], hazards: str | None, **keys: Any) -
     if output.json:
         print_json(to_audit_document(found))
         return int(found.exit_code)
-    if not output.quiet or not found.complete:
+    if not output.quiet:
         print_lines(render_audit(found, verbose=output.verbose, again=output.again), output)
+    elif not found.complete:
+        print_lines(render_wrong(found, again=output.again), output)
     for line in render_notices(Report("audit", notices=found.notices)):
         echo(line, err=True, color=output.color)
     return int(found.exit_code)

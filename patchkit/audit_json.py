@@ -82,6 +82,7 @@ def _from_hazard(found: Hazard) -> dict[str, Any]:
         "reason": found.reason,
         "confidence": found.confidence.value,
         "chain": [_from_step(step) for step in found.chain],
+        "sites": [{**_from_place(step.place), "function": step.function or None} for step in found.sites],
     }
 
 

@@ -9,7 +9,20 @@ from textwrap import wrap
 
 from click import style
 
-from patchkit.audited import DOUBTS, Audit, Confidence, Contradiction, Covered, Effect, Hazard, Import, Owner, Use
+from patchkit.audited import (
+    DOUBTS,
+    Audit,
+    Confidence,
+    Contradiction,
+    Covered,
+    Doubt,
+    Effect,
+    Hazard,
+    Import,
+    Owner,
+    Step,
+    Use,
+)
 from patchkit.patchset import PatchId
 
 SHOWN_IMPORTS = 40
@@ -24,7 +37,28 @@ SHOWN_CALLABLES = 12
 """Callables whose chains are shown without --verbose; where there are more, each has its counts only."""
 
 _EFFECTS = {Effect.GRAPH_BREAK: "one graph break", Effect.OPERATOR: "an opaque operator", Effect.SKIPPED: "not traced"}
+_UNREAD = {
+    Doubt.UNPARSED: "a file of the caller cannot be parsed",
+    Doubt.MISSING: "the caller uses what is not there",
+    Doubt.STRING: "the caller names a module of it in a string, and no statement imports it",
+}
 _FIRST = ("subprocess", "load-library", "foreign-function", "lock", "file-system")  # the kinds that are told first
+
+
+def render_wrong(audit: Audit, *, again: str = "") -> Iterator[str]:
+    """Only what is wrong, a line a callable, and the next command."""
+    for callable, group in groupby(audit.hazards, key=lambda found: found.callable):
+        found = list(group)
+        yield from _fit(f"not covered: {callable}: {_kinds(found)}", 0)
+    for each in audit.contradictions:
+        if each.applied:
+            yield f"contradiction: {each.callable}: {each.cover.maker} at {each.cover.place}"
+    for place in audit.unread:
+        yield f"no answer: {place.place}  {place.text} ({place.doubt.value})"
+    yield _summary(audit).lstrip()
+    following = _next_command(audit)
+    if following:
+        yield f"next: {style(following + again, bold=True)}"
 
 
 def render_audit(audit: Audit, *, verbose: bool = False, again: str = "") -> Iterator[str]:
@@ -39,8 +73,12 @@ def render_audit(audit: Audit, *, verbose: bool = False, again: str = "") -> Ite
     yield from _render_hazards(audit.hazards, audit.table, verbose=verbose)
     yield from _render_covered(audit.covered)
     yield from _render_contradictions(audit.contradictions)
+    yield from _render_unread(audit)
     yield from _render_unknown(audit, verbose=verbose)
     yield _summary(audit)
+    if any(each.doubt is Doubt.OWN for each in audit.unknown):
+        of = " ".join(f"--of {each.name}" for each in audit.subjects)
+        yield f"not looked into: the rest of {audit.whole}; patchkit audit {audit.whole} {of}{again}"
     following = _next_command(audit)
     if following:
         yield f"next: {style(following + again, bold=True)}"
@@ -99,7 +137,7 @@ def _definition(found: Import) -> str:
 
 def _sites(found: Import) -> str:
     if not found.sites:
-        return "not used here"
+        return "not used in this file"
     calls = [site.place.line for site in found.sites if site.use is Use.CALL and site.function]
     loading = [site.place.line for site in found.sites if site.use is Use.CALL and not site.function]
     others = [site.place.line for site in found.sites if site.use is not Use.CALL]
@@ -125,6 +163,7 @@ def _render_hazards(hazards: Sequence[Hazard], table: str, *, verbose: bool) -> 
         found = sorted(group, key=_weight)
         yield f"  {style(callable, bold=True)}"
         yield from _fit(_kinds(found), 4)
+        yield from _render_sites(found[0].sites)
         one_of_each = list({hazard.kind: hazard for hazard in reversed(found)}.values())[::-1]
         shown = found if verbose else [] if many else one_of_each[:SHOWN_CHAINS]
         for hazard in shown:
@@ -134,6 +173,13 @@ def _render_hazards(hazards: Sequence[Hazard], table: str, *, verbose: bool) -> 
         yield from _render_patches(found)
     if many and not verbose:
         yield "  --verbose shows each hazard with its chain; an audit of one module shows the first"
+
+
+def _render_sites(sites: Sequence[Step]) -> Iterator[str]:
+    """The calls in the caller, a line a file."""
+    for path, group in groupby(sites, key=lambda step: step.place.path):
+        lines = [step.place.line for step in group]
+        yield f"    called at {'line' if len(lines) == 1 else 'lines'} {_lines(lines)} of {path}"
 
 
 def _weight(hazard: Hazard) -> tuple[int, int, int]:
@@ -179,14 +225,24 @@ def _render_covered(covered: Sequence[Covered]) -> Iterator[str]:
     yield ""
     yield style("covered", fg="green", bold=True)
     ordered = sorted(covered, key=lambda found: (found.hazard.callable, str(found.cover.place), found.owner.value))
-    for (callable, cover, owner, patch), group in groupby(
-        ordered, key=lambda found: (found.hazard.callable, found.cover, found.owner, found.patch)
-    ):
+    for callable, group in groupby(ordered, key=lambda found: found.hazard.callable):
+        found = list(group)
         yield f"  {callable}"
-        yield from _fit(_kinds(found.hazard for found in group), 4)
-        whose = f"{patch}, applied" if owner is Owner.PATCH else owner.value
-        yield f"    by {style(whose, fg='green')}: {_EFFECTS[cover.effect]}, at {cover.place}"
-        yield from _fit(cover.maker, 6)
+        yield from _fit(_kinds(each.hazard for each in found), 4)
+        for words, places in _covers(found).items():
+            yield from _fit(
+                f"{words}, at {', '.join(places[:3])}{f' and {len(places) - 3} more' * (len(places) > 3)}", 4
+            )
+
+
+def _covers(found: Iterable[Covered]) -> dict[str, list[str]]:
+    """What covers a callable's hazards, in words, each with its places."""
+    covers: dict[str, dict[str, None]] = {}
+    for each in found:
+        whose = f"{each.patch}, applied" if each.owner is Owner.PATCH else each.owner.value
+        words = f"by {style(whose, fg='green')}: {_EFFECTS[each.cover.effect]}, {each.cover.maker}"
+        covers.setdefault(words, {})[str(each.cover.place)] = None
+    return {words: list(places) for words, places in covers.items()}
 
 
 def _render_contradictions(found: Sequence[Contradiction]) -> Iterator[str]:
@@ -206,6 +262,15 @@ def _render_contradictions(found: Sequence[Contradiction]) -> Iterator[str]:
             yield f"    {style(str(each.alternative), fg='cyan')} of the same group has no graph break"
 
 
+def _render_unread(audit: Audit) -> Iterator[str]:
+    if not audit.unread:
+        return
+    yield ""
+    yield f"{style('no answer', fg='red', bold=True)}: what the caller does here cannot be told"
+    for each in audit.unread:
+        yield f"  {each.place}  {each.text} ({each.doubt.value})"
+
+
 def _render_unknown(audit: Audit, *, verbose: bool) -> Iterator[str]:
     if not audit.unknown:
         return
@@ -223,15 +288,16 @@ def _render_unknown(audit: Audit, *, verbose: bool) -> Iterator[str]:
 def _summary(audit: Audit) -> str:
     callables = len({hazard.callable for hazard in audit.hazards})
     applied = sum(found.applied for found in audit.contradictions)
-    if not audit.imports:
-        return "\nnothing is imported from it: there is nothing to cover"
     if audit.complete:
         rest = f", {_count(len(audit.unknown), 'place')} not known" if audit.unknown else ""
+        if not audit.imports:
+            return f"\nnothing is imported from it{rest or ': there is nothing to cover'}"
         return f"\ncomplete as far as a static view goes: nothing uncovered is left{rest}"
     parts = (
         [f"{_count(len(audit.hazards), 'hazard')} not covered, in {_count(callables, 'callable')}"] if callables else []
     )
     parts += [f"{_count(applied, 'contradiction')}"] if applied else []
+    parts += [f"{_UNREAD[doubt]}" for doubt in _UNREAD if any(each.doubt is doubt for each in audit.unread)]
     return "\nnot complete: " + "; ".join(parts)
 
 

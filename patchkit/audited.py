@@ -142,7 +142,8 @@ class Owner(Enum):
 class Hazard:
     """A construct that the tracer cannot trace, reached from ``callable`` by ``chain``, whose last step calls it.
 
-    ``patches`` are patches at hand that would cover it.
+    ``patches`` are patches at hand that would cover it, ``sites`` all calls of the caller that lead here: the chain
+    begins at one of them.
     """
 
     callable: str
@@ -151,6 +152,7 @@ class Hazard:
     reason: str
     chain: tuple[Step, ...]
     patches: tuple[PatchId, ...] = ()
+    sites: tuple[Step, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -201,6 +203,8 @@ class Doubt(Enum):
     STRING = "named-in-string"
     UNPARSED = "unparsed"
     MISSING = "missing"
+    FALLBACK = "missing-in-try"
+    OWN = "own-package"
 
 
 DOUBTS = {
@@ -212,7 +216,9 @@ DOUBTS = {
     Doubt.FOREIGN: "a call into another distribution, which is not looked into and not in the table of hazards",
     Doubt.STRING: "a module of the distribution that the caller names in a string: imported at run time, perhaps",
     Doubt.UNPARSED: "a file that cannot be parsed",
-    Doubt.MISSING: "a name that is imported and not found: perhaps of a compiled module",
+    Doubt.MISSING: "a name that is imported or used and is not there",
+    Doubt.FALLBACK: "the same inside `try` or behind `hasattr`: the fallback is taken",
+    Doubt.OWN: "another module of the caller's own package, which was not asked for",
 }
 
 
@@ -239,7 +245,10 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """All that an audit of ``caller`` says. ``files`` are the caller's, ``table`` names the table of hazards."""
+    """All that an audit of ``caller`` says. ``files`` are the caller's, ``table`` names the table of hazards.
+
+    ``whole`` names the package that the caller is a part of, "" where it is not a part of one.
+    """
 
     caller: str
     files: tuple[str, ...]
@@ -253,11 +262,22 @@ class Audit:
     site_root: str | None = None
     python: str | None = None
     notices: tuple[Notice, ...] = ()
+    whole: str = ""
+
+    @property
+    def unread(self) -> tuple[Unknown, ...]:
+        """Places in the caller that leave no answer: a file that is no Python, a name that the distribution lacks.
+
+        Where nothing is imported by a statement, a module that is named in a string is one too.
+        """
+        fatal = {Doubt.UNPARSED, Doubt.MISSING} | (set() if self.imports or self.hazards else {Doubt.STRING})
+        return tuple(each for each in self.unknown if each.doubt in fatal and each.place.path in self.files)
 
     @property
     def complete(self) -> bool:
-        """Nothing uncovered is left, and no applied graph break stands where ``fullgraph=True`` compiles."""
-        return not self.hazards and not any(found.applied for found in self.contradictions)
+        """Nothing uncovered is left, no applied graph break stands where ``fullgraph=True`` compiles, all is read."""
+        contradicting = any(found.applied for found in self.contradictions)
+        return not self.hazards and not contradicting and not self.unread
 
     @property
     def exit_code(self) -> ExitCode:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from patchkit.branches import Branch, Placed, walk
@@ -40,22 +40,25 @@ class Defined:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A variable. ``value`` is None where it is not one expression's (a loop's target, part of a tuple)."""
+    """A variable. ``value`` is None where it is not one expression's (part of a tuple); ``element``: it is one of its
+    elements (a loop's target)."""
 
     value: ast.expr | None
     annotation: ast.expr | None
     line: int
     branch: Branch
+    element: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter; ``first`` is the first positional one."""
+    """A parameter; ``first`` is the first positional one, ``default`` what it is where nothing is handed in."""
 
     annotation: ast.expr | None
     first: bool
     line: int
     branch: Branch = ()
+    default: ast.expr | None = None
 
 
 Binding: TypeAlias = Imported | Defined | Assigned | Parameter
@@ -107,11 +110,14 @@ def _add_parameters(found: Namespace, node: FunctionNode) -> None:
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     others = [*arguments.kwonlyargs, *(each for each in (arguments.vararg, arguments.kwarg) if each is not None)]
+    defaults: dict[ast.arg, ast.expr | None] = dict(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
+    defaults.update(zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True))
     for index, argument in enumerate([*positional, *others]):
         first = index == 0 and bool(positional)
         star = argument in (arguments.vararg, arguments.kwarg)
         annotation = None if star else argument.annotation
-        found.names[argument.arg] = [Parameter(annotation, first, getattr(argument, "lineno", 0))]
+        default = defaults.get(argument)
+        found.names[argument.arg] = [Parameter(annotation, first, getattr(argument, "lineno", 0), (), default)]
 
 
 def bindings_of(
@@ -143,7 +149,7 @@ def _bindings(node: ast.stmt, branch: Branch, module: str, package: bool) -> Ite
         case ast.AnnAssign(target=target, annotation=annotation, value=value):
             yield from _targets(target, value, annotation, node.lineno, branch)
         case ast.For() | ast.AsyncFor():
-            yield from _targets(node.target, None, None, node.lineno, branch)
+            yield from loop_targets(node.target, node.iter, branch)
         case ast.With(items=items) | ast.AsyncWith(items=items):
             for item in items:
                 if item.optional_vars is not None:
@@ -168,6 +174,37 @@ def _targets(
                 yield from _targets(element, values[index] if values else None, None, line, branch)
         case ast.Starred(value=inner):
             yield from _targets(inner, None, None, line, branch)
+
+
+def loop_targets(target: ast.expr, over: ast.expr, branch: Branch = ()) -> Iterator[tuple[str, Assigned]]:
+    """The names that a loop or a comprehension over ``over`` binds; of ``enumerate`` and ``items`` the second."""
+    match target, over:
+        case ast.Name(id=name), _:
+            yield name, Assigned(over, None, target.lineno, branch, element=True)
+        case (
+            ast.Tuple(elts=[first, second]),
+            ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_])
+            | ast.Call(func=ast.Attribute(attr="items", value=inner)),
+        ):
+            yield from ((name, replace(each, value=None)) for name, each in loop_targets(first, over, branch))
+            yield from loop_targets(second, inner, branch)
+        case ast.Tuple(elts=elements) | ast.List(elts=elements), _:
+            for each in elements:
+                yield from ((name, replace(found, value=None)) for name, found in loop_targets(each, over, branch))
+
+
+def find_comprehended(node: ScopeNode) -> dict[str, list[Assigned]]:
+    """The variables of the comprehensions that stand in a function or lambda (PEP 709 gives them no frame either)."""
+    found: dict[str, list[Assigned]] = {}
+    stack: list[ast.AST] = [*(node.body if isinstance(node.body, list) else [node.body])]
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, ast.comprehension):
+            for name, binding in loop_targets(inner.target, inner.iter):
+                found.setdefault(name, []).append(binding)
+        if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            stack += ast.iter_child_nodes(inner)
+    return found
 
 
 def own_expressions(node: ast.stmt) -> Iterator[ast.expr]:

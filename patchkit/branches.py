@@ -27,6 +27,11 @@ class Block:
 Branch = tuple[Block, ...]
 
 
+def may_fail(branch: Branch) -> bool:
+    """Whether ``branch`` is prepared for a name that is not there: a ``try``, or a question by ``hasattr``."""
+    return any(block.word == "try" or "hasattr(" in str(block) for block in branch)
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     """The condition that keeps a tracer away: it comes to ``truth`` while code is traced."""

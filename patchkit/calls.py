@@ -11,15 +11,15 @@ from dataclasses import replace
 
 from patchkit.audited import Confidence, Cover, Doubt, Effect, Place, weakest
 from patchkit.bindings import Imported, Parameter, own_expressions
-from patchkit.branches import Block, Branch, Guard, walk
-from patchkit.classes import is_property
+from patchkit.branches import Block, Branch, Guard, may_fail, walk
+from patchkit.classes import is_identity, is_property
 from patchkit.facts import Construct, Edge, Facts, Gap
 from patchkit.hazards import HazardTable
 from patchkit.inference import Inference
 from patchkit.programs import Scope
 from patchkit.results import BUILTINS
 from patchkit.syntax import excerpt
-from patchkit.values import ClassValue, Foreign, Found, FunctionValue, Instance, Wrapping
+from patchkit.values import ClassValue, Foreign, Found, FunctionValue, Instance, ModuleValue, Unclear, Wrapping
 
 _KEEPS = ("types.SimpleNamespace", "functools.partial", "functools.wraps", "functools.cache", "functools.lru_cache")
 _DEEPEST = 8
@@ -60,10 +60,14 @@ class Calls:
 
     def find_methods(self, name: str, scope: Scope) -> tuple[Scope, ...]:
         """The methods that a call by ``name`` alone in ``scope`` may mean; none where the name says too little."""
-        if name in self.table.ordinary or name in _COMMON or name.startswith("__"):
+        if self.is_ordinary(name):
             return ()
         found = self._by_name(name, scope)
         return found if len(found) <= _MANY else ()
+
+    def is_ordinary(self, name: str) -> bool:
+        """Whether the name of a method says nothing of the object that it is called on."""
+        return name in self.table.ordinary or name in _COMMON or name.startswith("__")
 
     # ---- what makes a function opaque -------------------------------------------------------------------------
 
@@ -77,6 +81,8 @@ class Calls:
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
             for found in self.inference.infer(called, scope.parent or scope):
                 maker = self._maker(found)
+                if maker is not None and maker[0] in self.table.registering:
+                    continue
                 if maker is not None and not (isinstance(decorator, ast.Call) and maker[0] in self.table.of_argument):
                     place = Place(scope.module.source.path, decorator.lineno)
                     cover = cover or Cover(place, scope.symbol, *maker)
@@ -104,7 +110,7 @@ class Calls:
         makes_one = [each for each in given if any(id(other) in inner for other in given if other is not each)]
         for scope in given:
             factory = scope in makes_one and bool(self._functions(scope))
-            if not factory and not _is_identity(scope):
+            if not factory and not is_identity(scope):
                 yield Edge(scope, node.lineno, Confidence.DIRECT, (Block("decorator", node),))
 
     def _functions(self, scope: Scope) -> list[Scope]:
@@ -139,6 +145,8 @@ class Calls:
     def _handed(self, module: Scope) -> tuple[dict[Scope, Cover], dict[Scope, Cover]]:
         if module not in self._marks:
             self._marks[module] = ({}, {})
+            for placed in walk(getattr(module.node, "body", ())):
+                self._note_registered(placed.node, module)
             calls = [call for placed in walk(getattr(module.node, "body", ())) for call in _calls_in(placed.node)]
             for call in calls:
                 makers = [maker for each in self.inference.infer(call.func, module) if (maker := self._maker(each))]
@@ -149,6 +157,17 @@ class Calls:
                         in_place = makers[0][0] in self.table.of_argument
                         self._marks[module][not in_place][value.scope] = Cover(place, value.scope.symbol, *makers[0])
         return self._marks[module]
+
+    def _note_registered(self, statement: ast.stmt, module: Scope) -> None:
+        """A function whose decorator makes it the body of an operator."""
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in statement.decorator_list:
+                called = decorator.func if isinstance(decorator, ast.Call) else decorator
+                for maker in filter(None, map(self._maker, self.inference.infer(called, module))):
+                    if maker[0] in self.table.registering:
+                        scope = module.child(statement)
+                        cover = Cover(Place(module.module.source.path, decorator.lineno), scope.symbol, *maker)
+                        self._marks[module][1][scope] = cover
 
 
 _NAME = Confidence.NAME
@@ -162,13 +181,6 @@ def _calls_in(statement: ast.stmt) -> Iterator[ast.Call]:
     yield from (each for each in getattr(statement, "decorator_list", ()) if isinstance(each, ast.Call))
     if isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign):
         yield from (node for node in own_expressions(statement) if isinstance(node, ast.Call))
-
-
-def _is_identity(scope: Scope) -> bool:
-    node = scope.node
-    if not isinstance(node, ast.Lambda) or len(node.args.args) != 1:
-        return False
-    return isinstance(node.body, ast.Name) and node.body.id == node.args.args[0].arg
 
 
 # ---- one body -------------------------------------------------------------------------------------------------
@@ -243,6 +255,8 @@ class _Reader:
                 add(call or self.inference.method(scope, "forward"), weakest(sure, Confidence.ATTRIBUTE))
             case Foreign(name=name):
                 self._foreign(name, node, sure, branch, guard)
+            case Unclear():
+                self.gaps.append(Gap(self._doubt(node.func), node.lineno, excerpt(node.func), guard))
             case _:
                 self.gaps.append(Gap(Doubt.RESULT, node.lineno, excerpt(node.func), guard))
 
@@ -263,37 +277,50 @@ class _Reader:
 
     def _unresolved(self, node: ast.Call, branch: Branch, guard: Guard | None) -> None:
         func = node.func
-        doubt = Doubt.RESULT
-        match func:
-            case ast.Attribute(attr=name):
-                construct = self.table.methods.get(name)
-                if construct is not None:
-                    self.hazards.append(Construct(construct, node.lineno, _NAME, branch, guard))
-                for method in self.calls.find_methods(name, self.scope):
-                    self.edges.append(Edge(method, node.lineno, _NAME, branch, guard))
-                doubt = Doubt.DISPATCH
-            case ast.Name(id=name):
-                doubt = self._doubt_of(name)
-            case ast.Subscript():
-                doubt = Doubt.SUBSCRIPT
+        doubt = self._doubt(func)
+        if isinstance(func, ast.Attribute) and doubt is Doubt.DISPATCH:
+            construct = self.table.methods.get(func.attr)
+            if construct is not None:
+                self.hazards.append(Construct(construct, node.lineno, _NAME, branch, guard))
+            for method in self.calls.find_methods(func.attr, self.scope):
+                self.edges.append(Edge(method, node.lineno, _NAME, branch, guard))
+        if doubt is Doubt.MISSING and may_fail(branch):
+            doubt = Doubt.FALLBACK
         self.gaps.append(Gap(doubt, node.lineno, excerpt(func), guard))
 
+    def _doubt(self, func: ast.expr) -> Doubt:
+        """What is not known of a call of ``func``, which leads nowhere."""
+        match func:
+            case ast.Attribute(value=value):
+                bases = [found.value for found in self.inference.infer(value, self.scope)]
+                modules = [base.name for base in bases if isinstance(base, ModuleValue)]
+                missing = modules and all(self.inference.program.lacks(name, func.attr) for name in modules)
+                return Doubt.MISSING if missing else Doubt.DISPATCH
+            case ast.Name(id=name):
+                return self._doubt_of(name)
+            case ast.Subscript():
+                return Doubt.SUBSCRIPT
+            case _:
+                return Doubt.RESULT
+
     def _doubt_of(self, name: str) -> Doubt:
+        """The same of a name; one that nothing binds is a variable of a comprehension."""
         holder: Scope | None = self.scope
-        while holder is not None:
-            for binding in holder.namespace.names.get(name, []):
-                if isinstance(binding, Parameter):
-                    return Doubt.PARAMETER
-                return Doubt.MISSING if isinstance(binding, Imported) else Doubt.RESULT
+        while holder is not None and name not in holder.namespace.names:
             holder = holder.parent
-        return Doubt.RESULT  # a variable of a comprehension
+        for binding in holder.namespace.names[name] if holder is not None else ():
+            if isinstance(binding, Parameter):
+                return Doubt.PARAMETER
+            if isinstance(binding, Imported) and self.inference.program.lacks(binding.module, binding.name):
+                return Doubt.MISSING
+        return Doubt.RESULT
 
     def _handed_on(self, node: ast.Call, branch: Branch, guard: Guard | None) -> None:
         """A function that is an argument may be called by whoever gets it."""
         for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
             if isinstance(value, ast.Name | ast.Attribute | ast.Lambda):
                 for found in self.inference.infer(value, self.scope):
-                    if isinstance(found.value, FunctionValue) and not _is_identity(found.value.scope):
+                    if isinstance(found.value, FunctionValue) and not is_identity(found.value.scope):
                         wrapping = found.value.wrapping
                         self.edges.append(Edge(found.value.scope, node.lineno, _NAME, branch, guard, wrapping))
 

@@ -50,3 +50,11 @@ def return_values(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr
     """The expressions that a function returns."""
     returns = (placed.node for placed in walk(node.body) if isinstance(placed.node, ast.Return))
     return [each.value for each in returns if each.value is not None]
+
+
+def is_identity(scope: Scope) -> bool:
+    """Whether a lambda gives back what it gets."""
+    node = scope.node
+    if not isinstance(node, ast.Lambda) or len(node.args.args) != 1:
+        return False
+    return isinstance(node.body, ast.Name) and node.body.id == node.args.args[0].arg

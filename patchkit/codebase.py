@@ -19,16 +19,21 @@ from patchkit.site import read_plain
 from patchkit.syntax import PARSE_ERRORS, parse
 
 _ENDINGS = (".py", ".pyi")
+_COMPILED = (".so", ".pyd")
 _MARKS = ("pyproject.toml", "setup.py", ".git")
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What is audited: ``modules`` by name, and ``sources`` of all that belongs to the same distribution."""
+    """What is audited: ``modules`` by name, and ``sources`` of all that belongs to the same distribution.
+
+    ``whole`` is what to name to mean all of these, "" where that is what was named.
+    """
 
     name: str
     modules: tuple[str, ...]
     sources: dict[str, Source]
+    whole: str = ""
 
 
 def read_source(source: Source) -> bytes | None:
@@ -41,10 +46,13 @@ def read_source(source: Source) -> bytes | None:
 
 
 def find_modules(root: str, distribution: Distribution) -> dict[str, Source]:
-    """The modules that a distribution owns by its RECORD and that are there; a stub counts without source (PEP 561)."""
+    """The modules that a distribution owns by its RECORD and that are there, compiled ones by their names.
+
+    A stub counts where there is no source (PEP 561).
+    """
     paths = [path for path in read_record(distribution.record.data) if not path.startswith("../")]
     found: dict[str, Source] = {}
-    for path in sorted(path for path in paths if path.endswith(_ENDINGS)):
+    for path in sorted(path for path in paths if path.endswith((*_ENDINGS, *_COMPILED))):
         full = os.path.join(root, path)
         if os.path.exists(full):
             _add(found, path, full, path, distribution.name)
@@ -55,11 +63,13 @@ def _add(found: dict[str, Source], relative: str, full: str, told: str, owner: s
     """Add the module that the file ``relative`` (to a folder of sys.path) holds."""
     stem, ending = os.path.splitext(relative)
     parts = stem.split("/")
+    if ending in _COMPILED:
+        parts[-1] = parts[-1].partition(".")[0]  # without the tag of the ABI (PEP 3149)
     if parts[0].endswith("-stubs"):
         parts[0] = parts[0].removesuffix("-stubs")
     package = parts[-1] == "__init__"
     parts = parts[:-1] if package else parts
-    if ending not in _ENDINGS or not parts or not all(part.isidentifier() for part in parts):
+    if ending not in (*_ENDINGS, *_COMPILED) or not parts or not all(part.isidentifier() for part in parts):
         return
     name = ".".join(parts)
     if name not in found or (found[name].stub and ending == ".py"):
@@ -120,7 +130,12 @@ def _caller(asked: str, name: str, base: str, folders: Sequence[str], cwd: str) 
     modules = tuple(each for each in sources if not name or each == name or each.startswith(f"{name}."))
     if not modules:
         raise UsageError(f"{asked}: there is no Python module in it", hint="name a .py file, a folder or a module")
-    return Caller(asked, modules, sources)
+    if len(modules) == len(sources):
+        return Caller(asked, modules, sources)
+    whole = os.path.join(base, top)
+    if base not in folders:
+        whole = os.path.relpath(whole, cwd) if whole.startswith(cwd.rstrip(os.sep) + os.sep) else whole
+    return Caller(asked, modules, sources, top if base in folders else whole)
 
 
 def _walk(base: str, top: str) -> Iterator[str]:

@@ -39,7 +39,7 @@ class HazardTable:
 
     ``traced`` are constructs that the tracer passes, ``traced_spaces`` whole modules of them; ``ordinary`` are names of
     methods that say nothing about the object they are called on. A maker of ``of_argument`` makes the function that it
-    gets opaque under every name, others what they give back.
+    gets opaque under every name, a ``registering`` one where it is called as an operator, others what they give back.
     """
 
     name: str
@@ -49,6 +49,7 @@ class HazardTable:
     traced_spaces: tuple[str, ...] = ()
     opaque: Mapping[str, Effect] = field(default_factory=dict)
     of_argument: frozenset[str] = frozenset()
+    registering: frozenset[str] = frozenset()
     assumptions: Assumptions = field(default_factory=lambda: Assumptions({}))
     ordinary: frozenset[str] = frozenset()
 
@@ -78,9 +79,9 @@ def read_hazards(data: bytes, *, file: str) -> HazardTable:
         _read_hazard(table, rules, methods)
     traced = [name for table in top.tables("traced", most=MOST_ENTRIES) for name in _read_traced(table)]
     opaque: dict[str, Effect] = {}
-    of_argument: set[str] = set()
+    places: dict[str, str] = {}
     for table in top.tables("opaque", most=MOST_ENTRIES):
-        _read_opaque(table, opaque, of_argument)
+        _read_opaque(table, opaque, places)
     assumed = dict(pair for table in top.tables("assumption", most=MOST_ENTRIES) for pair in _read_assumption(table))
     ordinary = frozenset(name for table in top.tables("ordinary", most=MOST_ENTRIES) for name in _read_ordinary(table))
     for construct in traced:
@@ -95,7 +96,8 @@ def read_hazards(data: bytes, *, file: str) -> HazardTable:
         frozenset(traced),
         tuple(construct.removesuffix("*") for construct in traced if construct.endswith(".*")),
         opaque,
-        frozenset(of_argument),
+        frozenset(maker for maker, place in places.items() if place == "argument"),
+        frozenset(maker for maker, place in places.items() if place == "registration"),
         Assumptions(assumed),
         ordinary,
     )
@@ -132,15 +134,14 @@ def _read_traced(table: Table) -> tuple[str, ...]:
     return constructs
 
 
-def _read_opaque(table: Table, opaque: dict[str, Effect], of_argument: set[str]) -> None:
+def _read_opaque(table: Table, opaque: dict[str, Effect], places: dict[str, str]) -> None:
     table.text("reason", required=True)
     makers = table.texts("makers")
     effect = _read_word(table, "effect", {each.value: each for each in (Effect.GRAPH_BREAK, Effect.OPERATOR)})
-    is_argument = _read_word(table, "of", {"result": False, "argument": True}, default="result")
+    place = _read_word(table, "of", {each: each for each in ("result", "argument", "registration")}, default="result")
     if effect is not None:
         opaque.update(dict.fromkeys(makers, effect))
-    if is_argument:
-        of_argument.update(makers)
+    places.update(dict.fromkeys(makers, place or ""))
     table.finish()
 
 

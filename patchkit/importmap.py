@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patchkit.audited import Definition, DefinitionKind, Doubt, Import, Place, Site, Unknown, Use
-from patchkit.bindings import Binding, Defined, Imported, bindings_of
+from patchkit.bindings import Assigned, Binding, Defined, Imported, bindings_of
+from patchkit.branches import may_fail, walk
 from patchkit.programs import Module, Program, Scope
 from patchkit.syntax import excerpt
 
@@ -49,34 +50,61 @@ class Located:
                 return DefinitionKind.VALUE
 
 
-def locate(program: Program, module: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Located | None:
-    """Where ``name`` of ``module`` is defined; "" is the module. None where that is not in the program.
+def locate_all(program: Program, module: str, name: str, seen: set[tuple[str, str]] | None = None) -> Iterator[Located]:
+    """All that ``name`` of ``module`` may be ("" is the module): each of its bindings, behind re-exports and plain
+    assignments, definitions first, then the latest. Nothing where that is not in the program.
 
-    Of several bindings the last definition counts, else the last import that leads somewhere.
+    A fallback (``name = None``, a ``def`` in ``except ImportError``) is one alternative, the import beside it another.
     """
+    seen = set() if seen is None else seen
     if (module, name) in seen:
-        return None
-    seen |= {(module, name)}
+        return
+    seen.add((module, name))
     parsed = program.module(module)
-    if parsed is None:
-        return locate(program, f"{module}.{name}", "", seen) if name and program.has(f"{module}.{name}") else None
-    if not name:
-        return Located(parsed, "", None)
-    bound = parsed.scope.namespace.names.get(name, [])
-    latest_first = list(reversed(bound))
-    for binding in sorted(latest_first, key=lambda each: not isinstance(each, Defined)):
-        if not isinstance(binding, Imported):
-            return Located(parsed, name, binding)
-        found = locate(program, binding.module, binding.name, seen)
-        if found is not None:
-            return found
-    for star in parsed.scope.namespace.stars:
+    if parsed is None or not name:
+        inner = f"{module}.{name}"
+        if parsed is not None:
+            yield Located(parsed, "", None)
+        elif name and program.has(inner):
+            yield from locate_all(program, inner, "", seen)
+        return
+    anything = False
+    for found in _bound_to(program, parsed, name, seen):
+        anything = True
+        yield found
+    for star in parsed.scope.namespace.stars if not anything else ():
         source = program.module(star.module)
         if source is not None and source.scope.namespace.exports(name):
-            found = locate(program, star.module, name, seen)
-            if found is not None:
-                return found
-    return locate(program, f"{module}.{name}", "", seen) if program.has(f"{module}.{name}") else None
+            for found in locate_all(program, star.module, name, seen):
+                anything = True
+                yield found
+    if not anything and program.has(f"{module}.{name}"):
+        yield from locate_all(program, f"{module}.{name}", "", seen)
+
+
+def _bound_to(program: Program, module: Module, name: str, seen: set[tuple[str, str]]) -> Iterator[Located]:
+    """What the bindings of a module's name lead to: definitions first, the latest first."""
+    latest_first = list(reversed(module.scope.namespace.names.get(name, [])))
+    for binding in sorted(latest_first, key=lambda each: not isinstance(each, Defined)):
+        match binding:
+            case Imported(module=source, name=there):
+                yield from locate_all(program, source, there, seen)
+            case Assigned(value=ast.Name() | ast.Attribute() as value):
+                behind = list(_named(program, module, value, seen))
+                yield from behind or [Located(module, name, binding)]
+            case _:
+                yield Located(module, name, binding)
+
+
+def _named(program: Program, module: Module, node: ast.expr, seen: set[tuple[str, str]]) -> Iterator[Located]:
+    """What a name or a dotted name of a module stands for, as far as the dots lead through modules."""
+    match node:
+        case ast.Name(id=name):
+            yield from locate_all(program, module.name, name, seen)
+        case ast.Attribute(value=value, attr=name):
+            for base in _named(program, module, value, seen):
+                if base.binding is None:
+                    yield from locate_all(program, base.module.name, name, seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +122,7 @@ class ImportMap:
     def __init__(self, program: Program, subjects: frozenset[str]) -> None:
         self.program = program
         self.subjects = subjects
+        self.lost: set[Unknown] = set()
         self._leads: dict[tuple[str, str], bool] = {}
         self._outlines: dict[str, frozenset[bytes]] = {}
 
@@ -103,25 +132,55 @@ class ImportMap:
         if tree is None:
             return False
         statements = (node for node in _walk_statements(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-        return any(
-            self._leads_to(binding.module, binding.name if alias != "*" else "")
-            for node in statements
-            for alias, binding in bindings_of(node, name, package=package)
+        bound = [pair for node in statements for pair in bindings_of(node, name, package=package)]
+        if any(self.program.owner(binding.module) in self.subjects for _, binding in bound):
+            return True
+        return any(self._leads_to(each.module, each.name if alias != "*" else "") for alias, each in bound)
+
+    def rest(self, name: str, asked: frozenset[str]) -> Iterator[Unknown]:
+        """Where a module imports from other modules of its own package than those ``asked`` for: a line a module."""
+        tree, source = self.program.glance(name), self.program.sources[name]
+        statements = (
+            (node for node in _walk_statements(tree) if isinstance(node, ast.Import | ast.ImportFrom)) if tree else ()
         )
+        for node in statements:
+            for _, binding in bindings_of(node, name, package=source.package):
+                inner = f"{binding.module}.{binding.name}"
+                module = inner if inner in self.program.sources else binding.module
+                if self.program.owner(module) == "" and module not in asked:
+                    yield Unknown(Place(source.path, node.lineno), Doubt.OWN, "", module)
 
     def rows(self, module: Module) -> list[Row]:
         """All imports of their names in ``module``, with their alternatives, by line."""
         rows: list[Row] = []
         wanted: dict[tuple[Scope, str], None] = {}
         for scope, name, binding in _statements(module):
-            if name == "*":
+            if self._is_lost(binding):
+                doubt = Doubt.FALLBACK if may_fail(binding.branch) else Doubt.MISSING
+                text = f"{binding.module}.{binding.name}".removesuffix(".*").removesuffix(".")
+                self.lost.add(Unknown(Place(module.source.path, binding.line), doubt, scope.qualname, text))
+            elif name == "*":
                 rows += self._star_rows(scope, binding)
-            elif self._leads_to(binding.module, binding.name):
+            elif name and self._leads_to(binding.module, binding.name):
                 wanted[scope, name] = None
         for scope, alias in wanted:
             imported = [each for each in scope.namespace.names.get(alias, ()) if isinstance(each, Imported)]
             rows += [self._row(scope, alias, each) for each in imported]
         return sorted(rows, key=lambda row: (row.found.place, row.found.alias))
+
+    def _is_lost(self, binding: Imported) -> bool:
+        """Whether an import asks a distribution for a module or a name that it does not have."""
+        asked, name = binding.module, "" if binding.name == "*" else binding.name
+        holder = asked
+        while holder and not self.program.has(holder):
+            holder = holder.rpartition(".")[0]
+        if self.program.owner(holder) not in self.subjects or self.program.is_opaque(holder):
+            return False
+        if holder != asked:
+            return True
+        parsed = self.program.module(asked)
+        makes_up = parsed is not None and "__getattr__" in parsed.scope.namespace.names
+        return bool(name) and not makes_up and next(locate_all(self.program, asked, name), None) is None
 
     def _leads_to(self, module: str, name: str) -> bool:
         key = (module, name)
@@ -133,8 +192,7 @@ class ImportMap:
         owner = self.program.owner(module)
         if owner is None or (owner not in self.subjects and name.encode() in self._outline(module)):
             return False
-        where = locate(self.program, module, name)
-        return where is not None and where.distribution in self.subjects
+        return any(where.distribution in self.subjects for where in locate_all(self.program, module, name))
 
     def _outline(self, module: str) -> frozenset[bytes]:
         """The names that the text of a module, unparsed, defines at its left edge and nowhere imports."""
@@ -145,8 +203,10 @@ class ImportMap:
         return self._outlines[module]
 
     def _row(self, scope: Scope, alias: str, binding: Imported) -> Row:
-        where = locate(self.program, binding.module, binding.name)
-        own = where is not None and where.distribution in self.subjects
+        places = list(locate_all(self.program, binding.module, binding.name))
+        ours = [each for each in places if each.distribution in self.subjects]
+        where = next(iter(ours or places), None)
+        own = bool(ours)
         found = Import(
             place=Place(scope.module.source.path, binding.line),
             module=binding.module,
@@ -222,18 +282,20 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _statements(module: Module) -> Iterator[tuple[Scope, str, Imported]]:
-    """The names that import statements bind, each with the scope it stands in."""
-    stack: list[tuple[ast.AST, Scope]] = [(module.tree, module.scope)]
-    while stack:
-        node, scope = stack.pop()
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for name, binding in bindings_of(node, module.name, package=module.source.package):
-                yield scope, name, binding
-        for child in _children(node):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                stack.append((child, scope.child(child)))
-            else:
-                stack.append((child, scope))
+    """The names that import statements bind, each with the scope it stands in; "" for the whole of ``import a.b``."""
+    scopes = [module.scope]
+    while scopes:
+        scope = scopes.pop()
+        for placed in walk(getattr(scope.node, "body", ())):
+            node = placed.node
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                scopes.append(scope.child(node))
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                for name, found in bindings_of(node, module.name, package=module.source.package, branch=placed.branch):
+                    yield scope, name, found
+            if isinstance(node, ast.Import):
+                dotted = (each.name for each in node.names if "." in each.name and not each.asname)
+                yield from ((scope, "", Imported(name, "", node.lineno, placed.branch)) for name in dotted)
 
 
 # ---- sites ----------------------------------------------------------------------------------------------------

@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from patchkit.annotations import named_by
 from patchkit.audited import Confidence
-from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter, in_force
-from patchkit.classes import Attribute, has_decorator, is_property, own_attributes, return_values
+from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter, find_comprehended, in_force
+from patchkit.classes import Attribute, has_decorator, is_property, own_attributes
+from patchkit.contents import TAKING, elements, is_nothing
 from patchkit.hazards import HazardTable
+from patchkit.narrowing import Narrowings
 from patchkit.programs import Program, Scope
-from patchkit.results import BUILTINS, RESULTS, SAME, TYPES, VAGUE
+from patchkit.results import BUILTINS, TYPES, VAGUE
+from patchkit.returns import Returns
 from patchkit.values import (
+    UNCLEAR,
     Answers,
     ClassValue,
+    Container,
     Foreign,
     Found,
     FunctionValue,
     Instance,
     ModuleValue,
     Record,
+    Unclear,
     Value,
-    Wrapping,
+    handed_in,
+    joined,
     lowered,
 )
 
@@ -42,8 +48,11 @@ class Inference:
     def __init__(self, program: Program, table: HazardTable) -> None:
         self.program = program
         self.table = table
+        self._returns = Returns(self)
         self._answers: dict[tuple[int, int], Answers] = {}
         self._attributes: dict[Scope, dict[str, list[Attribute]]] = {}
+        self._comprehended: dict[Scope, dict[str, list[Assigned]]] = {}
+        self._narrowings = Narrowings()
         self._busy: set[object] = set()
         self._cut: set[object] = set()
         self._depth = 0
@@ -64,6 +73,8 @@ class Inference:
         self._depth += 1
         try:
             answers = tuple(dict.fromkeys(self._infer(node, scope)))
+            if not answers and isinstance(node, ast.Name | ast.Attribute):
+                answers = self._narrowed(node, scope)
         finally:
             self._end(key)
             self._depth -= 1
@@ -86,37 +97,44 @@ class Inference:
             case ast.Attribute(value=value, attr=name):
                 for base in self.infer(value, scope):
                     yield from lowered(self.member(base.value, name), base.confidence)
+            case ast.Call(func=ast.Attribute(value=value, attr=name), args=args) if name in TAKING and (
+                held := self.elements(value, scope)
+            ):
+                yield from joined([held, *(self.infer(each, scope) for each in args[1:2] if not is_nothing(each))])
             case ast.Call(func=func):
                 for callee in self.infer(func, scope):
-                    yield from lowered(self._result(callee.value, node, scope), callee.confidence)
+                    yield from lowered(self._returns.result(callee.value, node, scope), callee.confidence)
             case ast.IfExp(body=body, orelse=orelse):
-                yield from (*self.infer(body, scope), *self.infer(orelse, scope))
+                yield from joined(None if is_nothing(each) else self.infer(each, scope) for each in (body, orelse))
             case ast.BoolOp(values=values):
-                for value in values:
-                    yield from self.infer(value, scope)
+                yield from joined(None if is_nothing(each) else self.infer(each, scope) for each in values)
             case ast.NamedExpr(value=value) | ast.Await(value=value) | ast.Starred(value=value):
                 yield from self.infer(value, scope)
+            case ast.Subscript(value=value, slice=ast.Slice()):
+                yield from self.infer(value, scope)
             case ast.Subscript(value=value):
-                yield from self._element(value, scope)
+                yield from self.elements(value, scope)
             case ast.BinOp(left=left, op=ast.Div(), right=right):
                 found = (*self.infer(left, scope), *self.infer(right, scope))
                 yield from (each for each in found if each.value == Foreign("pathlib.Path", instance=True))
             case ast.Lambda():
                 yield Found(FunctionValue(scope.child(node)))
-            case ast.Dict():
+            case ast.Dict() | ast.List() | ast.Tuple() | ast.Set() | ast.ListComp() | ast.SetComp() | ast.DictComp():
                 yield Found(Record(node, scope))
             case ast.Constant(value=value) if value is not None and value is not ...:
                 yield Found(Foreign(type(value).__name__, instance=True))
             case _ if type(node) in TYPES:
                 yield Found(Foreign(TYPES[type(node)], instance=True))
 
-    def _element(self, container: ast.expr, scope: Scope) -> Iterator[Found]:
-        for base in self.infer(container, scope):
-            if isinstance(base.value, Record) and isinstance(base.value.node, ast.Dict):
-                for each in base.value.node.values:
-                    yield from lowered(self.infer(each, base.value.scope), Confidence.NAME)
-            elif base.value == Foreign("pathlib.Path.parents"):
-                yield Found(Foreign("pathlib.Path", instance=True), base.confidence)
+    def elements(self, container: ast.expr, scope: Scope) -> Answers:
+        """What an element of ``container`` may be."""
+        return elements(container, scope, self.infer, self.annotated)
+
+    def _narrowed(self, node: ast.expr, scope: Scope) -> Answers:
+        """What ``isinstance`` says of an expression of which nothing else is known."""
+        asked = self._narrowings.of(node, scope)
+        found = tuple(each for one in asked for each in self._instances(one.of, None, scope))
+        return found if any(each.sure for each in asked) else (*found, UNCLEAR) if found else ()
 
     # ---- names ------------------------------------------------------------------------------------------------
 
@@ -127,9 +145,10 @@ class Inference:
             bound = holder.namespace.names.get(name, [])
             seen = not holder.is_class or holder is scope
             if bound and seen and name not in holder.namespace.outer:
-                return tuple(
-                    found for binding in self._in_force(bound, holder) for found in self._bound(binding, holder)
-                )
+                return joined(self._alternatives(name, bound, holder))
+            held = self._in_comprehension(name, scope) if holder is scope else ()
+            if held:
+                return held
             holder = holder.parent
         starred = self._starred(name, scope.module.scope)
         if starred:
@@ -139,6 +158,33 @@ class Inference:
     def _in_force(self, bound: Sequence[Binding], holder: Scope) -> Sequence[Binding]:
         return bound if holder.is_function else in_force(bound, lambda value: (id(value), id(holder)) in self._busy)
 
+    def _alternatives(self, name: str, bound: Sequence[Binding], holder: Scope) -> Iterator[Answers | None]:
+        """What each binding of a name gives; None: nothing that could be called, or it is being asked for."""
+        for binding in self._in_force(bound, holder):
+            yield self._alternative(binding, holder)
+        for function in holder.module.declared_outer.get(name, ()):
+            if function is not holder and function.qualname.startswith(holder.qualname):
+                for binding in function.namespace.names.get(name, ()):
+                    yield self._alternative(binding, function)
+
+    def _alternative(self, binding: Binding, holder: Scope) -> Answers | None:
+        found = self._bound(binding, holder)
+        match binding:
+            case Assigned(value=value) if not found and value is not None:
+                return None if is_nothing(value) or (id(value), id(holder)) in self._busy else ()
+            case Assigned(annotation=annotation) if not found and annotation is not None:
+                return None
+            case Imported():
+                return found or None
+            case _:
+                return found
+
+    def _in_comprehension(self, name: str, scope: Scope) -> Answers:
+        """What a variable of a comprehension may be; these are scopes of their own, and short."""
+        if scope not in self._comprehended:
+            self._comprehended[scope] = find_comprehended(scope.node) if scope.is_function else {}
+        return tuple(each for one in self._comprehended[scope].get(name, ()) for each in self._bound(one, scope))
+
     def _bound(self, binding: Binding, holder: Scope) -> Answers:
         match binding:
             case Imported(module=module, name=name):
@@ -146,14 +192,17 @@ class Inference:
             case Defined(node=node):
                 child = holder.child(node)
                 return (Found(ClassValue(child) if child.is_class else FunctionValue(child)),)
+            case Assigned(value=ast.expr() as container, element=True):
+                return self.elements(container, holder)
             case Assigned(value=value, annotation=annotation):
                 found = self.annotated(annotation, holder) if annotation is not None else ()
                 return found or (self.infer(value, holder) if value is not None else ())
-            case Parameter(annotation=annotation, first=first):
+            case Parameter(annotation=annotation, first=first, default=default):
                 if first and holder.owner is not None and not has_decorator(holder, "staticmethod"):
                     is_class = has_decorator(holder, "classmethod") or holder.name == "__new__"
                     return (Found(ClassValue(holder.owner) if is_class else Instance(holder.owner)),)
-                return self.annotated(annotation, holder.parent or holder) if annotation is not None else ()
+                found = self.annotated(annotation, holder.parent or holder) if annotation is not None else ()
+                return found or (handed_in(self.infer(default, holder.parent or holder)) if default is not None else ())
 
     def imported(self, module: str, name: str) -> Answers:
         """What ``from module import name`` gives, behind all re-exports; ``name`` "": the module itself."""
@@ -194,12 +243,16 @@ class Inference:
                     if instance and owner == "pathlib.Path" and name == "parent":
                         return (Found(base),)
                     return (Found(Foreign(f"{owner}.{name}")),)
+                case Unclear():
+                    return (UNCLEAR,)
+                case Container(name=owner):
+                    return (Found(Foreign(f"{owner}.{name}")),)
                 case Record(node=ast.Call(keywords=keywords), scope=scope):
                     values = [keyword.value for keyword in keywords if keyword.arg == name]
                     found = tuple(each for value in values for each in self.infer(value, scope))
                     return lowered(found, Confidence.ATTRIBUTE)
-                case Record():
-                    return (Found(Foreign(f"dict.{name}")),)
+                case Record(node=node):
+                    return (Found(Foreign(f"{TYPES[type(node)]}.{name}")),)
                 case FunctionValue():
                     return (Found(Foreign(f"function.{name}")),)
         finally:
@@ -210,8 +263,7 @@ class Inference:
         if parsed is not None:
             bound = parsed.scope.namespace.names.get(name, [])
             if bound:
-                in_force = self._in_force(bound, parsed.scope)
-                answers = tuple(dict.fromkeys(found for each in in_force for found in self._bound(each, parsed.scope)))
+                answers = joined(self._alternatives(name, bound, parsed.scope))
                 if answers:  # none: `from . import name` in a package binds what the import system puts there
                     return answers
             starred = self._starred(name, parsed.scope)
@@ -226,10 +278,13 @@ class Inference:
             if isinstance(each, Foreign):
                 foreign.append(Found(Foreign(f"{each.name}.{name}")))
                 continue
-            own = tuple(found for binding in each.namespace.names.get(name, []) for found in self._bound(binding, each))
-            found = own if not of_instance else (*self._read(own), *self._set_on_self(each, name))
+            own = [self._alternative(binding, each) for binding in each.namespace.names.get(name, [])]
+            if of_instance:
+                own = [None if found is None else self._read(found) for found in own]
+                own += self._set_on_self(each, name)
+            found = joined(own)
             if found:
-                return tuple(dict.fromkeys(found))
+                return found
         return tuple(foreign[:1])
 
     def _read(self, found: Answers) -> Answers:
@@ -244,12 +299,11 @@ class Inference:
             )
         )
 
-    def _set_on_self(self, scope: Scope, name: str) -> Iterator[Found]:
+    def _set_on_self(self, scope: Scope, name: str) -> Iterator[Answers | None]:
         if scope not in self._attributes:
             self._attributes[scope] = own_attributes(scope)
         for method, value, annotation in self._attributes[scope].get(name, ()):
-            found = self.annotated(annotation, method) if annotation is not None else ()
-            yield from found or (self.infer(value, method) if value is not None else ())
+            yield self._alternative(Assigned(value, annotation, 0, ()), method)
 
     def ancestors(self, scope: Scope) -> Iterator[Scope | Foreign]:
         """A class and those it inherits from, in the order of their bases, each once."""
@@ -275,74 +329,21 @@ class Inference:
 
     # ---- calls ------------------------------------------------------------------------------------------------
 
-    def _result(self, callee: Value, call: ast.Call, scope: Scope) -> Answers:
-        match callee:
-            case ClassValue(scope=of):
-                return (Found(Instance(of)),)
-            case FunctionValue(scope=of):
-                return self.returned(of)
-            case Instance(of=of):
-                method = self.method(of, "__call__")
-                return self.returned(method) if method is not None else ()
-            case Foreign(name=name):
-                return self._foreign_result(name, call, scope)
-            case _:
-                return ()
-
-    def _foreign_result(self, name: str, call: ast.Call, scope: Scope) -> Answers:
-        if name in self.table.opaque:
-            handed = [each for value in call.args for each in self.infer(value, scope)]
-            wrapping = Wrapping(name, self.table.opaque[name], scope.module.source.path, call.lineno)
-            return tuple(
-                replace(each, value=FunctionValue(each.value.scope, wrapping))
-                for each in handed
-                if isinstance(each.value, FunctionValue)
-            ) or (Found(Foreign(f"{name}()", instance=True)),)
-        if name in SAME:
-            handed = [each for value in call.args[:1] for each in self.infer(value, scope)]
-            return tuple(each for each in handed if isinstance(each.value, FunctionValue | ClassValue))
-        if name == "types.SimpleNamespace":
-            return (Found(Record(call, scope)),)
-        if name in ("getattr", "super"):
-            return self._special(name, call, scope)
-        last = name.rpartition(".")[2]
-        result = RESULTS.get(name) or (name if last[:1].isupper() else f"{name}()")
-        return (Found(Foreign(result, instance=True)),)
-
-    def _special(self, name: str, call: ast.Call, scope: Scope) -> Answers:
-        """What ``getattr(x, "name")`` and ``super()`` give."""
-        match call.args:
-            case [value, ast.Constant(value=str(attribute)), *_] if name == "getattr":
-                return tuple(each for base in self.infer(value, scope) for each in self.member(base.value, attribute))
-            case [] if name == "super":
-                owner = scope.enclosing_class
-                above = [each for each in self.ancestors(owner) if each is not owner] if owner is not None else []
-                return tuple(
-                    Found(Instance(each) if isinstance(each, Scope) else Foreign(each.name, instance=True))
-                    for each in above[:1]
-                )
-        return ()
-
     def returned(self, scope: Scope) -> Answers:
         """What a function gives back, by its annotation, else by its ``return`` statements."""
-        node = scope.node
-        if isinstance(node, ast.Lambda):
-            return self.infer(node.body, scope)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return ()
-        if node.returns is not None:
-            found = self.annotated(node.returns, scope.parent or scope)
-            if found:
-                return found
-        return tuple(dict.fromkeys(found for value in return_values(node) for found in self.infer(value, scope)))
+        return self._returns.returned(scope)
 
     def annotated(self, node: ast.expr, scope: Scope) -> Answers:
         """The instances that an annotation speaks of (PEP 484); those that say nothing are left out."""
-        return tuple(found for name in named_by(node) for found in self._instances(name, scope))
+        return tuple(found for name, held in named_by(node) for found in self._instances(name, held, scope))
 
-    def _instances(self, node: ast.expr, scope: Scope) -> Iterator[Found]:
+    def _instances(self, node: ast.expr, held: ast.expr | None, scope: Scope) -> Iterator[Found]:
         for found in self.infer(node, scope):
             match found.value:
+                case Foreign(name="type" | "typing.Type"):
+                    yield from self.infer(held, scope) if held is not None else ()
+                case Foreign(name=name) if held is not None and name not in VAGUE:
+                    yield Found(Container(name, held, scope), found.confidence)
                 case ClassValue(scope=of):
                     yield Found(Instance(of), found.confidence)
                 case Foreign(name=name) if name not in VAGUE:

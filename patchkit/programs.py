@@ -25,6 +25,11 @@ class Source:
     def stub(self) -> bool:
         return self.path.endswith(".pyi")
 
+    @property
+    def compiled(self) -> bool:
+        """Whether it is an extension module, which has no text."""
+        return not self.path.endswith((".py", ".pyi"))
+
 
 class Texts:
     """Syntax trees by the digest of their text: the same text is parsed once, however many programs have it."""
@@ -137,6 +142,16 @@ class Module:
             found += scope.inner
         return tuple(found)
 
+    @cached_property
+    def declared_outer(self) -> dict[str, tuple[Scope, ...]]:
+        """The functions that declare a name ``global`` or ``nonlocal``: they bind it for the scopes around them."""
+        found: dict[str, tuple[Scope, ...]] = {}
+        if b"global " in self.data or b"nonlocal " in self.data:
+            for scope in self.scopes:
+                for name in scope.namespace.outer if scope.is_function else ():
+                    found[name] = (*found.get(name, ()), scope)
+        return found
+
 
 Read = Callable[[Source], bytes | None]
 
@@ -171,17 +186,33 @@ class Program:
         """Whether ``name`` is a module here, or a folder of modules (PEP 420)."""
         return name in self.sources or name in self._folders
 
+    def is_opaque(self, name: str) -> bool:
+        """Whether a module is here and its names are not known: compiled, or not to be parsed."""
+        source = self.sources.get(name)
+        return source is not None and (source.compiled or (self.module(name) is None and name in self.unparsed))
+
     def owner(self, name: str) -> str | None:
         """The distribution of a module or a folder of modules, None where it is not in the program."""
         source = self.sources.get(name)
         return source.distribution if source is not None else self._folders.get(name)
+
+    def lacks(self, module: str, name: str) -> bool:
+        """Whether a distribution that is looked into has no such name in ``module``, as far as text tells (PEP 562)."""
+        parsed = self.module(module)
+        if not self.owner(module.partition(".")[0]) or self.has(f"{module}.{name}") or self.is_opaque(module):
+            return False
+        if parsed is None:
+            return not self.has(module) or bool(name)
+        space = parsed.scope.namespace
+        starred = any(self.is_opaque(star.module) or not self.lacks(star.module, name) for star in space.stars)
+        return name not in space.names and "__getattr__" not in space.names and not starred
 
     def data(self, name: str) -> bytes | None:
         """The bytes of a module's file, None where it has none."""
         if name not in self._data:
             source = self.sources.get(name)
             found = None
-            if source is not None:
+            if source is not None and not source.compiled:
                 found = self._overlay[source.path] if source.path in self._overlay else self._read(source)
                 if found is None and source.path not in self._overlay:
                     self.unparsed[name] = "it may not be read"

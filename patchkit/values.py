@@ -10,6 +10,8 @@ from typing import TypeAlias
 from patchkit.audited import Confidence, Effect, weakest
 from patchkit.programs import Scope
 
+Display: TypeAlias = ast.Dict | ast.List | ast.Tuple | ast.Set | ast.ListComp | ast.SetComp | ast.DictComp
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleValue:
@@ -54,13 +56,27 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A ``SimpleNamespace(name=value)`` or a dict display: its call or display, and the scope it stands in."""
+    """A ``SimpleNamespace(name=value)``, a display or a comprehension: its node, and the scope it stands in."""
 
-    node: ast.Call | ast.Dict
+    node: ast.Call | Display
     scope: Scope
 
 
-Value: TypeAlias = ModuleValue | FunctionValue | ClassValue | Instance | Foreign | Record
+@dataclass(frozen=True, slots=True)
+class Container:
+    """An object annotated as ``list[X]`` or ``dict[K, X]``: its class by name, and the annotation of its elements."""
+
+    name: str
+    element: ast.expr
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """One of several things that an expression may be, and nothing is known of it (a binding that leads nowhere)."""
+
+
+Value: TypeAlias = ModuleValue | FunctionValue | ClassValue | Instance | Foreign | Record | Container | Unclear
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +88,25 @@ class Found:
 
 
 Answers: TypeAlias = tuple[Found, ...]
+
+
+UNCLEAR = Found(Unclear())
+
+
+def joined(alternatives: Iterable[Answers | None]) -> Answers:
+    """What one of several alternatives may be; one without an answer is not lost beside others: it is `Unclear`.
+
+    None stands for an alternative that is nothing to call (``None``, a constant).
+    """
+    told = [each for each in alternatives if each is not None]
+    found = tuple(dict.fromkeys(answer for each in told for answer in each))
+    return (*found, UNCLEAR) if found and not all(told) and UNCLEAR not in found else found
+
+
+def handed_in(default: Answers) -> Answers:
+    """What a parameter may be: its default, or anything else that is handed in. Of a plain value nothing is said."""
+    is_value = any(isinstance(each.value, Record) or getattr(each.value, "instance", False) for each in default)
+    return (*default, UNCLEAR) if default and not is_value else ()
 
 
 def lowered(found: Iterable[Found], confidence: Confidence) -> Answers:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from patchkit.audited import Confidence, Cover, Doubt, Effect, Hazard, Place, Step, Unknown
 from patchkit.calls import Calls
-from patchkit.facts import Edge
+from patchkit.facts import Edge, Gap
 from patchkit.hazards import HazardTable
 from patchkit.importmap import ImportMap, Row, find_named
 from patchkit.inference import Inference
@@ -24,12 +24,16 @@ HazardKey = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A callable of a distribution that the caller reaches: the step there, and what covers all of its sites."""
+    """A callable of a distribution that the caller reaches: the step there, and what covers all of its sites.
+
+    ``sites`` are the calls that are not covered, all of them where every one is.
+    """
 
     target: Scope
     step: Step
     cover: Cover | None
     reach: Reach
+    sites: tuple[Step, ...] = ()
 
     @property
     def callable(self) -> str:
@@ -37,7 +41,8 @@ class Root:
 
     def hazard(self, met: Met, table: HazardTable) -> Hazard:
         rule = table.rules[met.construct]
-        return Hazard(self.callable, rule.kind, met.construct, rule.reason, prefix(met, self.step).chain)
+        chain = prefix(met, self.step).chain
+        return Hazard(self.callable, rule.kind, met.construct, rule.reason, chain, sites=self.sites)
 
     @property
     def open(self) -> list[Met]:
@@ -93,8 +98,10 @@ class Viewer:
 
     def _look(self, program: Program) -> View:
         inference = Inference(program, self.table)
-        rows = self._rows(program)
-        modules = list(dict.fromkeys(row.scope.module for row in rows))
+        imports = ImportMap(program, self.subjects)
+        rows = self._rows(program, imports)
+        named = set(find_named(program, self.callers, self.subjects))
+        modules = self._modules(program, rows, named)
         classes = _classes_by_module(rows)
 
         def by_name(method: str, scope: Scope) -> tuple[Scope, ...]:
@@ -107,8 +114,9 @@ class Viewer:
         calls = Calls(inference, self.table, by_name)
         roots = tuple(self._roots(rows, modules, calls))
         unknown = {gap for root in roots if root.cover is None for gap in root.reach.unknown}
-        unknown |= set(_lost_methods(modules, classes, calls))
-        unknown |= set(find_named(program, self.callers, self.subjects))
+        unknown |= set(self._unfollowed(program, modules, calls)) | named | imports.lost
+        asked = frozenset(self.callers)
+        unknown |= {each for name in self.callers for each in imports.rest(name, asked)}
         unknown |= {
             Unknown(Place(program.sources[name].path, 1), Doubt.UNPARSED, "", why)
             for name, why in program.unparsed.items()
@@ -127,15 +135,38 @@ class Viewer:
                 found.append(replace(root, target=same[-1], reach=reach(same[-1], calls)))
         return tuple(found)
 
-    def _rows(self, program: Program) -> list[Row]:
+    def _rows(self, program: Program, imports: ImportMap) -> list[Row]:
         """The import map, module by module."""
         found: list[Row] = []
-        imports = ImportMap(program, self.subjects)
         for index, name in enumerate(self.callers):
             self.tick("reading imports", index, len(self.callers))
             module = program.module(name) if imports.concerns(name) else None
             found += imports.rows(module) if module is not None else []
         return found
+
+    def _modules(self, program: Program, rows: Sequence[Row], named: set[Unknown]) -> list[Module]:
+        """The caller's modules that have to do with the distributions: by an import, or by a string that names one."""
+        paths = {each.place.path for each in named}
+        found = [program.module(name) for name in self.callers if program.sources[name].path in paths]
+        return list(dict.fromkeys([*(row.scope.module for row in rows), *(each for each in found if each is not None)]))
+
+    def _unfollowed(self, program: Program, modules: Sequence[Module], calls: Calls) -> Iterator[Unknown]:
+        """The calls of these modules that lead to nothing known, where a tracer comes to them."""
+        for scope in (each for module in modules for each in module.scopes if each.is_function):
+            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, program, calls)]
+            if gaps and cover_site(scope, None, calls) is None:
+                for gap in gaps:
+                    yield Unknown(Place(scope.module.source.path, gap.line), gap.doubt, scope.symbol, gap.text)
+
+    def _counts(self, gap: Gap, program: Program, calls: Calls) -> bool:
+        """Whether a call in the caller may lead into the distributions.
+
+        Other distributions are not asked for; a method that everything has counts where a class of these has it too.
+        """
+        if gap.doubt is not Doubt.DISPATCH:
+            return gap.doubt is not Doubt.FOREIGN
+        name = gap.text.rpartition(".")[2]
+        return not calls.is_ordinary(name) or bool(self._methods(program, name))
 
     def _methods(self, program: Program, name: str) -> tuple[Scope, ...]:
         subjects = (each for each, source in program.sources.items() if source.distribution in self.subjects)
@@ -179,9 +210,14 @@ class Viewer:
         covered = [(scope, edge, cover_site(scope, edge.guard, calls)) for scope, edge in sites]
         chosen = sorted(covered, key=lambda each: (each[2] is not None, each[1].confidence is Confidence.NAME))
         if chosen:
-            scope, edge, cover = chosen[0]
-            step = step_of(scope, edge.line, target.symbol, edge.confidence, edge.branch)
-            return Root(target, step, cover, found)
+            cover = chosen[0][2]
+            steps = [
+                step_of(scope, edge.line, target.symbol, edge.confidence, edge.branch)
+                for scope, edge, covering in chosen
+                if covering is None or cover is not None
+            ]
+            places = {step.place: step for step in reversed(steps)}
+            return Root(target, steps[0], cover, found, tuple(places[place] for place in sorted(places)))
         assert row is not None
         step = Step(row.found.place, "", target.symbol, Confidence.DIRECT, row.found.branch)
         return Root(target, step, None, found)
@@ -194,14 +230,3 @@ def _classes_by_module(rows: Sequence[Row]) -> dict[str, list[Scope]]:
         if scope is not None and scope.is_class:
             found.setdefault(row.scope.module.name, []).append(scope)
     return found
-
-
-def _lost_methods(modules: Sequence[Module], classes: dict[str, list[Scope]], calls: Calls) -> Iterator[Unknown]:
-    """Where the caller calls, on an object that is not known, a method that a class which it imports has."""
-    for module in modules:
-        own = [scope for each in classes.get(module.name, ()) for scope in each.inner if scope.is_function]
-        methods = {scope.name for scope in own if not scope.name.startswith("__")}
-        for scope in module.scopes if methods else ():
-            for gap in calls.facts(scope).gaps if scope.is_function else ():
-                if gap.doubt is Doubt.DISPATCH and gap.text.rpartition(".")[2] in methods:
-                    yield Unknown(Place(module.source.path, gap.line), gap.doubt, scope.symbol, gap.text)

@@ -241,6 +241,21 @@ MAKERS = {
         "torch.library.register_fake('dynamo_table::c', torch.empty_like)\n"
         "opaque = torch.ops.dynamo_table.c"
     ),
+    "torch.library.impl": (
+        "torch.library.define('dynamo_table::d', '(Tensor x) -> Tensor')\n"
+        "@torch.library.impl('dynamo_table::d', 'cpu')\n"
+        "def implementation(x): {body}\n"
+        "torch.library.register_fake('dynamo_table::d', torch.empty_like)\n"
+        "opaque = torch.ops.dynamo_table.d"
+    ),
+    "torch.library.Library.impl": (
+        "OTHER = torch.library.Library('dynamo_table', 'FRAGMENT')\n"
+        "OTHER.define('e(Tensor x) -> Tensor')\n"
+        "def implementation(x): {body}\n"
+        "OTHER.impl('e', implementation, 'CPU')\n"
+        "torch.library.register_fake('dynamo_table::e', torch.empty_like)\n"
+        "opaque = torch.ops.dynamo_table.e"
+    ),
 }
 # Conditions that hold while code is traced, and what would stop the tracer if they did not.
 CONDITIONS = (

@@ -319,6 +319,45 @@ def test_a_patch_that_cannot_be_tried_is_a_warning(audit: Audit, site: Path) -> 
     assert document["hazards"][0]["patches"] == []
 
 
+NO_ANSWER = {
+    "a file that is no Python": ("from lib import plain\ndef f(x:\n", "unparsed"),
+    "a name that is not there": ("from lib import gone\n", "missing"),
+    "an attribute that is not there": ("import lib\ndef f(x):\n    return lib.gone(x)\n", "missing"),
+    "only a string": ("NAMES = ['lib.core']\n", "named-in-string"),
+}
+
+
+@pytest.mark.parametrize(("text", "kind"), NO_ANSWER.values(), ids=NO_ANSWER)
+def test_what_cannot_be_read_is_no_yes(audit: Audit, site: Path, text: str, kind: str) -> None:
+    (site / "app" / "quiet.py").write_text(text)
+    assert kind in {each["kind"] for each in audit("app.quiet", "--json").expect(1).json()["unknown"]["places"]}
+    for said in (audit("app.quiet").expect(1).out, audit("app.quiet", "--quiet").expect(1).out):
+        assert "no answer" in said and "not complete" in said and "nothing to cover" not in said
+
+
+def test_the_rest_of_the_package_is_said_not_to_be_looked_into(audit: Audit, site: Path) -> None:
+    (site / "app" / "quiet.py").write_text("from .layers import forward\ndef f(x):\n    return forward(x)\n")
+    said = audit("app.quiet").expect(0).out
+    assert "patchkit audit app --of lib" in said and "1 place not known" in said and "nothing to cover" not in said
+    assert "not looked into" not in audit("app").expect(1).out
+
+
+def test_quiet_tells_only_what_is_wrong(audit: Audit) -> None:
+    lines = audit("app.layers", "--quiet").expect(1).out.splitlines()
+    assert lines[0] == "not covered: lib.core.quantise: subprocess 1" and len(lines) == 3
+
+
+def test_every_call_site_is_told(audit: Audit, site: Path) -> None:
+    more = "\n\ndef load(x):\n    return quantise(x)\n"
+    (site / "app" / "layers.py").write_text(CALLER["app/layers.py"] + more)
+    assert "called at lines 5, 9 of app/layers.py" in audit("app.layers").expect(1).out
+    [hazard] = audit("app.layers", "--json").expect(1).json()["hazards"]
+    assert [(each["line"], each["function"]) for each in hazard["sites"]] == [
+        (5, "app.layers.forward"),
+        (9, "app.layers.load"),
+    ]
+
+
 # ---- the documentation ----------------------------------------------------------------------------------------
 
 

@@ -535,7 +535,7 @@ def test_a_file_that_cannot_be_parsed_is_said() -> None:
 def test_a_call_that_may_be_of_an_imported_class_is_said() -> None:
     caller = "from lib import Class\ndef use(things):\n    things[0].go()\n    things[0].other()\n"
     unknown = [(str(gap.place), gap.text) for gap in see({**LIB, "app.py": caller}).unknown]
-    assert unknown == [("app.py:3", "things[0].go")]
+    assert unknown == [("app.py:3", "things[0].go"), ("app.py:4", "things[0].other")]
 
 
 def test_a_module_that_the_caller_names_in_a_string_is_said() -> None:
@@ -582,3 +582,92 @@ HOSTILE = {
 @pytest.mark.parametrize("lib", HOSTILE.values(), ids=HOSTILE)
 def test_odd_code_ends_no_view(lib: str) -> None:
     see({"lib/__init__.py": lib, "app.py": "from lib import f\ndef use(x): f(x)\n"})
+
+
+# ---- ways to a callable that are easily lost ------------------------------------------------------------------
+
+HAZARD = "import os\ndef f(x):\n    os.getpid()\nclass W:\n    def run(self, x):\n        os.getpid()\n"
+FOLLOWED = {
+    "an element of an annotated list": "import lib\ndef use(ws: list[lib.W], i, x):\n    return ws[i].run(x)",
+    "an element of a list that is made": (
+        "import lib\nclass A:\n    def __init__(self):\n        self.ws = [lib.W() for _ in range(2)]\n"
+        "    def use(self, i, x):\n        return self.ws[i].run(x)"
+    ),
+    "a loop over a list": "import lib\nWS = [lib.W()]\ndef use(x):\n    for i, w in enumerate(WS):\n        w.run(x)",
+    "an assertion of the class": "import lib\ndef use(w, x):\n    assert isinstance(w, lib.W)\n    w.run(x)",
+    "a question for the class": "import lib\ndef use(w, x):\n    if isinstance(w, lib.W):\n        w.run(x)",
+    "get of a table": "import lib\nT = {'a': lib.f}\ndef use(k, x):\n    return T.get(k)(x)",
+    "a global that a function binds": (
+        "import lib\nF = None\ndef init():\n    global F\n    F = lib.f\ndef use(x):\n    return F(x)"
+    ),
+    "a module that a function gives": (
+        "def get():\n    import lib\n    return lib\nM = None\n"
+        "def use(x):\n    global M\n    M = get()\n    return M.f(x)"
+    ),
+    "a module that is imported by a string": (
+        "import importlib\nM = importlib.import_module('lib')\ndef use(x):\n    return M.f(x)"
+    ),
+    "a default": "import lib\ndef use(x, fn=lib.f):\n    return fn(x)",
+    "a loop over functions": "import lib\ndef use(x):\n    for fn in (lib.f, print):\n        fn(x)",
+    "a comprehension": "import lib\ndef use(x):\n    return [fn(x) for fn in (lib.f,)]",
+}
+
+
+@pytest.mark.parametrize("caller", FOLLOWED.values(), ids=FOLLOWED)
+def test_a_caller_is_followed_through(caller: str) -> None:
+    view = see({"lib/__init__.py": HAZARD, "app.py": f"{caller}\n"})
+    assert {met.construct for root in view.roots for met in root.open} == {"os.getpid"}
+    assert any(root.step.function.startswith("app.") for root in view.roots)
+
+
+COUNTED = {
+    "an attribute that is set from outside": (
+        "import lib\ndef init(a):\n    a.norm = lib.f\ndef use(a, x):\n    return a.norm(x)",
+        Doubt.DISPATCH,
+    ),
+    "what is handed in beside a default": ("import lib\ndef use(x, fn=lib.f):\n    fn(x)", Doubt.PARAMETER),
+    "one of two that is not known": (
+        "import lib\nfrom other import pick\ndef use(x, cb):\n    fn = lib.f if x else cb\n    fn(x)",
+        Doubt.RESULT,
+    ),
+    "a name that is not there": ("from lib import gone", Doubt.MISSING),
+    "an attribute that is not there": ("import lib\ndef use(x):\n    lib.gone(x)", Doubt.MISSING),
+    "a module that is not there": ("import lib.gone", Doubt.MISSING),
+    "a name that is not there, in try": ("try:\n    from lib import gone\nexcept ImportError: pass", Doubt.FALLBACK),
+}
+
+
+@pytest.mark.parametrize(("caller", "doubt"), COUNTED.values(), ids=COUNTED)
+def test_a_caller_that_is_not_followed_is_counted(caller: str, doubt: Doubt) -> None:
+    view = see({"lib/__init__.py": HAZARD, "app.py": f"{caller}\n"})
+    assert doubt in {each.doubt for each in view.unknown if each.place.path == "app.py"}
+
+
+@pytest.mark.parametrize("fallback", ["f = None", "def f(x): pass", "pass"])
+def test_a_fallback_beside_an_import_does_not_hide_it(fallback: str) -> None:
+    ops = f"try:\n    from lib import f\nexcept ImportError:\n    {fallback}\nact = f\n"
+    for name in ("f", "act"):
+        user = f"from ..ops import {name}\ndef use(x):\n    return {name}(x)\n"
+        files = {"app/__init__.py": "", "app/ops.py": ops, "app/sub/__init__.py": "", "app/sub/m.py": user}
+        [root] = see({"lib/__init__.py": HAZARD, **files}).roots
+        assert str(root.step.place) == "app/sub/m.py:3"
+
+
+def test_every_call_of_a_callable_is_a_site() -> None:
+    caller = "from lib import f\ndef load(x):\n    return f(x)\ndef forward(x):\n    return f(x)\n"
+    [root] = see({"lib/__init__.py": HAZARD, "app.py": caller}).roots
+    assert [(step.place.line, step.function) for step in root.sites] == [(3, "app.load"), (5, "app.forward")]
+
+
+BODIES = {
+    "by decorator": "@torch.library.impl('a::b', 'cuda')\ndef body(x):\n    return f(x)\n",
+    "by a library": (
+        "L = torch.library.Library('a', 'FRAGMENT')\ndef body(x):\n    return f(x)\nL.impl('b', body, 'CUDA')\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", BODIES.values(), ids=BODIES)
+def test_the_body_of_an_operator_is_opaque(text: str) -> None:
+    [root] = see({"lib/__init__.py": HAZARD, "app.py": f"import torch\nfrom lib import f\n{text}"}).roots
+    assert not root.open and root.cover is not None and root.cover.effect is Effect.OPERATOR
