@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from patchkit.account import Outcomes, account_for, explain_absence
-from patchkit.applied import BaseOrigin
+from patchkit.applied import BaseOrigin, Ledger
 from patchkit.decision import Decision, decide
 from patchkit.errors import Bug, NothingApplicable, PatchkitError, RequiredSet, Several
 from patchkit.examination import Progress, compile_all, examine, list_waiting, prove
@@ -110,8 +110,11 @@ def _recover_first(scene: Scene, how: ApplyOptions) -> Scene:
     return replace(reread_state(scene), notices=(*scene.notices, notice))
 
 
-def propose(scene: Scene, wanted: Wanted, how: ApplyOptions) -> Proposal:
-    """Decide, and plan what was decided; `check` asks no more than this, so it cannot disagree with `apply`."""
+def propose(scene: Scene, wanted: Wanted, how: ApplyOptions, *, sealed: bool = True) -> Proposal:
+    """Decide, and plan what was decided; `check` asks no more than this, so it cannot disagree with `apply`.
+
+    A plan that nobody will carry out needs no seal in its ledger (``sealed``): it is much reading.
+    """
     decision = decide(scene, wanted, policy=how.foreign, wheels=how.wheels)
     problems = _judge(decision, how)
     checks: Outcomes = {}
@@ -122,7 +125,12 @@ def propose(scene: Scene, wanted: Wanted, how: ApplyOptions) -> Proposal:
         problems += compile_all(decision)
     if problems:
         return Proposal(decision, None, checks, tuple(problems))
-    return Proposal(decision, make_plan(outcome_of(decision), partial(seal_ledger, decision)), checks)
+    seal = partial(seal_ledger, decision) if sealed else _leave_unsealed
+    return Proposal(decision, make_plan(outcome_of(decision), seal), checks)
+
+
+def _leave_unsealed(ledger: Ledger, unsealed: bytes) -> tuple[str, ...]:
+    return ()
 
 
 def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:

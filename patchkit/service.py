@@ -86,7 +86,7 @@ def check(options: Options, operands: Sequence[str] = ()) -> Report:
 
 
 def _check(scene: Scene, operands: Sequence[str]) -> Report:
-    proposal = propose(scene, _want(scene, operands, "check", exact=False), DEFAULTS)
+    proposal = propose(scene, _want(scene, operands, "check", exact=False), DEFAULTS, sealed=False)
     raise_all([problem for problem in proposal.problems if problem.exit_code is ExitCode.PATCH_SET])
     rows = tuple(_with_verdict(row) for row in account_for(proposal.decision, with_python_checks(proposal)))
     if proposal.problems:  # all or nothing: no patch alone is the next step
