@@ -10,6 +10,7 @@ import ast
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 
 PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)  # all that `ast.parse` raises for bad input
 
@@ -31,9 +32,14 @@ class Pattern:
         return _same(self.node, node, skip=_BODY_FIELDS if self.header else frozenset())
 
 
+_ONE_AT_A_TIME = Lock()
+"""CPython (3.11, at least) counts the depth of all trees that are being made in one place: two threads can end in a
+SystemError."""
+
+
 def parse(source: bytes | str) -> ast.Module:
-    """The syntax tree of a file or a text. Raises one of PARSE_ERRORS; warns of nothing."""
-    with warnings.catch_warnings():
+    """The syntax tree of a file or a text. Raises one of PARSE_ERRORS; warns of nothing. Threads may call it."""
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source)
 

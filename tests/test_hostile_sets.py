@@ -47,9 +47,22 @@ def stage(tmp_path: Path, make_site: Callable[..., Path], capfd: pytest.CaptureF
 
 
 def bound() -> None:
-    """What the child may use: a run that is not bounded ends in a MemoryError or is killed."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    """What the child may use: a run that is not bounded ends in a MemoryError or is killed.
+
+    A fork of a process that has run other tests begins with all that these have taken; that is not the command's.
+    """
+    most = MEMORY + _address_space()
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+
+
+def _address_space() -> int:
+    """Bytes that this process has mapped; 0 where the system does not tell (then none of the tests ran before)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()
 
 
 def strike(stage: Stage) -> Finished:
