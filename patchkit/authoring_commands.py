@@ -17,26 +17,14 @@ from patchkit.errors import ExitCode, UsageError
 from patchkit.importation import LARGEST_BYTES, import_diff, read_submission, take_submission
 from patchkit.linting import lint
 from patchkit.lints import Lint
-from patchkit.options import COMMON, LOCK_TIMEOUT, Output, split, with_options
+from patchkit.options import COMMON, FIND_LINKS, LOCK_TIMEOUT, WHEEL, Output, split, with_options
 from patchkit.origins import Source
 from patchkit.patchset import Provenance
 from patchkit.report import Report
 
 SOURCE = (
-    click.option(
-        "--wheel",
-        metavar="FILE",
-        multiple=True,
-        type=click.Path(readable=False),
-        help="A wheel with the shipped bytes.",
-    ),
-    click.option(
-        "--find-links",
-        metavar="DIR",
-        multiple=True,
-        type=click.Path(readable=False),
-        help="A folder of wheels, instead of the index.",
-    ),
+    WHEEL,
+    FIND_LINKS,
 )
 
 NAMING = (

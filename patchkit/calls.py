@@ -42,6 +42,7 @@ class Calls:
         self._marks: dict[Scope, tuple[dict[Scope, Cover], dict[Scope, Cover]]] = {}
 
     def facts(self, scope: Scope) -> Facts:
+        """What the function ``scope`` does when it is called; read once."""
         if scope not in self._facts:
             self._facts[scope] = Facts()  # what it learns if it asks for itself
             reader = _Reader(self, scope)
@@ -200,6 +201,7 @@ class _Reader:
         self.gaps: list[Gap] = []
 
     def read(self) -> None:
+        """Take in the whole body of the scope."""
         node = self.scope.node
         if isinstance(node, ast.Lambda):
             for expression in ast.walk(node.body):

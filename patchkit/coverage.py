@@ -78,6 +78,7 @@ class _Table:
             return [future.result() for future in waiting]
 
     def column(self, release: Release) -> Column:
+        """How each patch of the set fares on one release."""
         if not release.wheels:
             words = "a source distribution only, which does not say what it installs"
             cells = tuple(Cell(patch.id, Fit.NO_WHEEL, message=words) for patch in self.patches)

@@ -20,7 +20,7 @@ _Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 def changed_symbols(source: bytes, diff: FileDiff) -> tuple[str, ...]:
     """The definitions of ``source`` that the hunks of ``diff`` change: top-level names, methods as ``Class.method``.
 
-    A line between two definitions (a decorator to be added) belongs to the one that follows. None where the
+    A line between two definitions (a decorator to be added) belongs to the one that follows. Empty where the
     source cannot be parsed or the hunks do not fit.
     """
     try:

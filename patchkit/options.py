@@ -77,17 +77,27 @@ LOCK_TIMEOUT = click.option(
     help="How long to wait for another patchkit.",
 )
 
+WHEEL = click.option(
+    "--wheel",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(readable=False),
+    help="A wheel with the shipped bytes.",
+)
+
+FIND_LINKS = click.option(
+    "--find-links",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(readable=False),
+    help="A folder of wheels, instead of the index.",
+)
+
 CHANGE = (
     click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing."),
     click.option("--diff", is_flag=True, help="Show the change as a diff."),
     click.option("--discard-edits", is_flag=True, help="Replace foreign files; their bytes are kept."),
-    click.option(
-        "--wheel",
-        metavar="FILE",
-        multiple=True,
-        type=click.Path(readable=False),
-        help="A wheel with the shipped bytes.",
-    ),
+    WHEEL,
     LOCK_TIMEOUT,
 )
 

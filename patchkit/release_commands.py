@@ -13,7 +13,7 @@ from patchkit.console import Progress, echo, mark_changed, print_json, print_lin
 from patchkit.coverage import cover
 from patchkit.errors import ExitCode
 from patchkit.fits import to_coverage
-from patchkit.options import COMMON, split, with_options
+from patchkit.options import COMMON, FIND_LINKS, split, with_options
 from patchkit.rebase import rebase
 from patchkit.rebased import to_rebased
 from patchkit.release_text import render_coverage, render_markdown, render_rebased
@@ -21,13 +21,7 @@ from patchkit.releases import ReleaseSource
 from patchkit.report import Report
 
 SOURCE = (
-    click.option(
-        "--find-links",
-        metavar="DIR",
-        multiple=True,
-        type=click.Path(readable=False),
-        help="A folder of wheels, instead of the index.",
-    ),
+    FIND_LINKS,
     click.option(
         "--cache",
         metavar="DIR",

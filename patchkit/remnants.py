@@ -54,9 +54,7 @@ def fold_again(files: Sequence[LedgerFile], layers: Sequence[Layer], saved: Tree
     ``saved`` are the bases that are still at hand.
     """
     needed = {path for layer in layers for path in layer.paths}
-    bases: dict[str, object] = dict.fromkeys(needed)
-    tree = {path: saved.get(path) for path in bases}
-    result = fold(tree, layers).tree
+    result = fold({path: saved.get(path) for path in needed}, layers).tree
     written: Mapping[str, Stamp | None] = {file.path: file.written for file in files}
     return {
         path: content.data

@@ -129,6 +129,7 @@ class _Candidate:
 
     @classmethod
     def of(cls, entry: RawEntry) -> _Candidate:
+        """The entry with the names that its path may mean, by strip level."""
         names: dict[int, Names] = {}
         problem: DiffError | None = None
         for strip in range(_DEEPEST + 1):
