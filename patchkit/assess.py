@@ -155,7 +155,8 @@ def _suspect(candidate: Candidate, layer: Layer, stacked: Stack, dropped: frozen
     missing = sorted({str(id) for id in candidate.record.after} - {str(other.id) for other in stacked.layers})
     if missing:
         return f"it comes after {', '.join(missing)}, which is not wanted here"
-    return "backwards it fits: is the diff the wrong way round?" if reverse(stacked.base, layer) is not None else ""
+    backwards = "backwards it fits: perhaps upstream has it, or the diff is the wrong way round"
+    return backwards if reverse(stacked.base, layer) is not None else ""
 
 
 def _conflict(

@@ -15,7 +15,7 @@ from patchkit.fits import Cell, Fit, Move, fit_of
 from patchkit.fold import FileOutcome
 from patchkit.homes import find_home
 from patchkit.installed import Environment
-from patchkit.model import EntryKind, FileDiff, PatchState
+from patchkit.model import EntryKind, FileDiff, HunkResult, PatchState
 from patchkit.moves import changed_symbols
 from patchkit.patchset import Catalog, Patch, PatchId, PatchSet, SymbolCheck, Variant
 from patchkit.pristine import Pristine
@@ -172,10 +172,17 @@ def _find_moves(
 ) -> Iterator[Move]:
     for diff in diffs:
         outcome = outcomes.get(diff.path)
-        if diff.kind is EntryKind.MODIFY and outcome is not None and not outcome.fits:
+        if diff.kind is EntryKind.MODIFY and outcome is not None and not outcome.fits and not _is_left(diff, outcome):
             home = find_home_of(diff, patch, pristine)
             if home is not None:
                 yield Move(str(diff.old), home)
+
+
+def _is_left(diff: FileDiff, outcome: FileOutcome) -> bool:
+    """Whether nothing of an entry can have moved: some hunks are upstream, the others delete what is gone."""
+    deleting = {hunk.number for hunk in diff.hunks if not hunk.added}
+    rest = {hunk.number for hunk in outcome.hunks if hunk.result is not HunkResult.UPSTREAM}
+    return len(rest) < len(outcome.hunks) and rest <= deleting
 
 
 def find_home_of(diff: FileDiff, patch: Patch, pristine: Pristine, source: bytes = b"") -> str | None:

@@ -66,6 +66,33 @@ def test_every_word_of_the_table(shelf: Shelf) -> None:
     assert document["releases"][0]["wheel"] == "some_dist-1.0-py3-none-any.whl"
 
 
+def test_what_upstream_changed_and_deleted_as_the_patch_does_has_not_moved(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    first, rest = maths().split(b"\n\n\n", 1)
+    with_change = rest.replace(b"return 3", b"return 33")
+    shelf.release("1.1", {MATHS: with_change, "some_dist/old.py": first + b"\n"})
+    shelf.add("fix", patch("both", make_diff({MATHS: maths()}, {MATHS: with_change})))
+    document = shelf.json("coverage", "fix", exit_code=1)
+    cells = {release["version"]: release["patches"][0] for release in document["releases"]}
+    assert {version: cell["result"] for version, cell in cells.items()} == {
+        "1.0": "fits",
+        "1.1": "conflict",
+    }
+    assert "1 of 2 hunks are upstream, 1 only deletes lines that are gone" in cells["1.1"]["message"]
+
+
+def test_a_change_that_is_there_more_than_once_is_told_as_what_upstream_may_have(shelf: Shelf) -> None:
+    block = "value = 1\nvalue = 2\nvalue = 3\n"
+    old = f"a = 1\n{block}b = 1\n".encode()
+    shelf.release("1.0", {MATHS: old})
+    shelf.release("1.1", {MATHS: 2 * old.replace(b"2", b"22")})
+    shelf.add("fix", patch("twice", make_diff({MATHS: old}, {MATHS: old.replace(b"2", b"22")})))
+    document = shelf.json("coverage", "fix", exit_code=1)
+    cells = {release["version"]: release["patches"][0] for release in document["releases"]}
+    assert cells["1.1"]["result"] == "conflict"
+    assert "perhaps upstream has it, or the diff is the wrong way round" in cells["1.1"]["message"]
+
+
 def test_a_release_that_no_range_holds_is_no_failure_and_says_what_would_be(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     shelf.release("1.1", {MATHS: maths(head="import os\n")})
