@@ -263,7 +263,8 @@ def _commit(options: Options, folder: str, work: Work, naming: Naming, find_link
     material = Material(id, work.distribution, work.version, diff, naming.summary, naming.provenance, after=work.after)
     if work.rebased and id == PatchId(work.set, work.patch):
         material = replace(material, replaces=True)
-    material = replace(material, overwrites=naming.overwrites, grown_from=work.committed)
+    may_go = frozenset(filter(None, (work.committed, work.replaces)))
+    material = replace(material, overwrites=naming.overwrites, may_go=may_go)
     refuse_retelling(shelf, id, naming)
     draft = make_draft(shelf, material)
     opened = lambda: open_workplace(options, shelf.catalog, work.distribution)  # noqa: E731
@@ -331,7 +332,7 @@ def _require_edit(folder: str, work: Work, files: Mapping[str, Content], paths: 
     if not paths:
         hint = "edit the files there, then run this again"
         raise NoChange(f"nothing was edited in {folder}", hint=hint)
-    if work.before and not any(path in files for path in work.before):
+    if work.before and not (files or work.rebased):
         words = f"all files of {work.distribution} are gone from {folder}; a patch does not delete a whole distribution"
         raise Unpatchable(words, hint=f"copy them back from {folder}/.patchkit-edit/before")
     before = work.before

@@ -12,7 +12,7 @@ from patchkit.archives import Release, pick_wheel
 from patchkit.examination import Progress
 from patchkit.fits import Cell
 from patchkit.installed import Content
-from patchkit.patchset import Patch, PatchSet
+from patchkit.patchset import Patch, PatchId, PatchSet
 from patchkit.pristine import Pristine, open_pristine
 from patchkit.redraft import Redraft
 from patchkit.releases import ReleaseSource
@@ -38,7 +38,8 @@ AS_USUAL = RebaseOptions()
 class Bench:
     """The releases that patches are tried on, each opened once; and the work folders that are to be made.
 
-    ``homes`` are the patch folders that these remember.
+    ``folder`` is that of the patch set, ``homes`` are the patch folders that the work folders remember. ``upstream``
+    are the patches that the release to come to turned out to have.
     """
 
     index: Index
@@ -48,9 +49,11 @@ class Bench:
     paths: Sequence[str]
     how: RebaseOptions
     progress: Progress
+    folder: str
     homes: Sequence[str]
     opened: dict[str, Pristine] = field(default_factory=dict)
     works: list[tuple[str, Work, Mapping[str, Content]]] = field(default_factory=list)
+    upstream: set[PatchId] = field(default_factory=set)
 
     @property
     def to(self) -> str:

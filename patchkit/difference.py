@@ -6,7 +6,7 @@ A diff that is returned was read back with our own reader, applied to the one tr
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from patchkit.patchset import PatchId
 from patchkit.paths import LeavesRoot, require_inside
 from patchkit.patience import align
 from patchkit.places import Text
+from patchkit.renames import find_renames
 
 CONTEXTS = (3, 5, 8, 12, 20, 40)
 """Lines of context around a change: the first number with which every hunk has one place only, if any does."""
@@ -42,16 +43,19 @@ def changed_paths(before: Tree, after: Tree) -> tuple[str, ...]:
 
 
 def make_diff(before: Tree, after: Tree) -> bytes:
-    """The diff that leads from ``before`` to ``after``; b"" where they are the same.
+    """The diff that leads from ``before`` to ``after``; b"" where they are the same. A renamed file is told as one.
 
-    Raises `Unpatchable` for every binary file that differs, by name, and `Bug` where no diff gives ``after`` back.
+    Raises `Unpatchable` for every binary file that differs, by name, and for names that differ in letter case alone;
+    `Bug` where no diff gives ``after`` back.
     """
     paths = changed_paths(before, after)
     if not paths:
         return b""
     raise_all([error for path in paths if (error := _refuse(path, before.get(path), after.get(path))) is not None])
+    raise_all(list(_refuse_twins(paths)))
+    renames = find_renames(before, after)
     for headings in (True, False):
-        diff = b"".join(_entry(path, before.get(path), after.get(path), headings=headings) for path in paths)
+        diff = b"".join(_entries(paths, before, after, renames, headings=headings))
         if reproduces(diff, before, after):
             return diff
     raise Bug(f"no diff of {', '.join(paths)} gives the edited files back when it is applied")
@@ -88,14 +92,40 @@ def _refuse(path: str, before: Content | None, after: Content | None) -> Unpatch
     return None
 
 
+def _refuse_twins(paths: Sequence[str]) -> Iterator[Unpatchable]:
+    """On some file systems such names are one file, so no diff may have both."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        twin = seen.setdefault(path.casefold(), path)
+        if twin != path:
+            words = f"{twin} and {path} differ in letter case alone: on some systems they are one file"
+            yield Unpatchable(words, hint="give the new file another name")
+
+
 # ---- one entry ------------------------------------------------------------------------------------------------
 
 
-def _entry(path: str, before: Content | None, after: Content | None, *, headings: bool) -> bytes:
-    names = [quote_path(f"{side}/{path}") for side in "ab"]
-    lines = [f"diff --git {names[0]} {names[1]}", *_modes(before, after)]
+def _entries(
+    paths: Sequence[str], before: Tree, after: Tree, renames: Mapping[str, tuple[str, int]], *, headings: bool
+) -> Iterator[bytes]:
+    """The entries in the order of their new paths; a renamed file has one, under its new name."""
+    moved = {old for old, _ in renames.values()}
+    for path in paths:
+        if path in renames:
+            old, percent = renames[path]
+            notes = [f"similarity index {percent}%", f"rename from {quote_path(old)}", f"rename to {quote_path(path)}"]
+            yield _entry((old, path), before.get(old), after.get(path), notes, headings=headings)
+        elif path not in moved:
+            yield _entry((path, path), before.get(path), after.get(path), [], headings=headings)
+
+
+def _entry(
+    paths: tuple[str, str], before: Content | None, after: Content | None, notes: Sequence[str], *, headings: bool
+) -> bytes:
+    names = [quote_path(f"{side}/{path}") for side, path in zip("ab", paths, strict=True)]
+    lines = [f"diff --git {names[0]} {names[1]}", *_modes(before, after), *notes]
     old, new = (Text(content.data if content is not None else b"") for content in (before, after))
-    hunks = _hunks(path, old, new, headings=headings)
+    hunks = _hunks(paths[1], old, new, headings=headings)
     if hunks:
         lines += [f"--- {_tabbed(names[0]) if before else '/dev/null'}"]
         lines += [f"+++ {_tabbed(names[1]) if after else '/dev/null'}"]

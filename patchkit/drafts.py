@@ -46,8 +46,8 @@ class Material:
     """What a new variant is made of: its diff, and what is to be said of it.
 
     ``replaces``: a variant whose range holds the version does not fit it, and gives it up. ``overwrites``: another diff
-    of the patch for this very version may go. ``grown_from``: the digest (sha256) of one that may go in any case, for
-    what is edited has become that diff before ("": it has not).
+    of the patch for this very version may go. ``may_go``: digests (sha256) of those that may go in any case: what is
+    edited has become that diff before, or it is the one that did not fit.
     """
 
     id: PatchId
@@ -62,7 +62,7 @@ class Material:
     include: tuple[str, ...] = ()
     replaces: bool = False
     overwrites: bool = False
-    grown_from: str = ""
+    may_go: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,7 @@ def make_draft(shelf: Shelf, material: Material) -> Draft:
         return _new_set(shelf, material)
     patch = next((each for each in found.patches if each.id == material.id), None)
     if material.replaces and patch is not None:
+        _require_misfit(found, patch, material)
         redraft, variant = add_variant(open_redraft(shelf.catalog, found), patch.id, material.version, material.diff)
         return Draft(patch.id, redraft.patch_set, variant, redraft.written, new=False)
     _require_fit(shelf, found, material)
@@ -228,18 +229,33 @@ def _same_variant(patch: Patch, material: Material) -> Variant | None:
             return None
         case Variant() as rule if rule == _variant(material, rule.file):
             return rule
-        case Variant() as rule:
+        case Variant() | NotNeeded() as rule:
+            raise _held(patch, material, rule)
+
+
+def _held(patch: Patch, material: Material, rule: Variant | NotNeeded) -> VariantExists:
+    match rule:
+        case Variant():
             has = f"a variant for {rule.versions} ({rule.file})"
-        case NotNeeded() as need:
-            has = f"no need of one for {need.versions} ({need.why})"
+        case NotNeeded():
+            has = f"no need of one for {rule.versions} ({rule.why})"
     words = f"{patch.id} has {has} already, which holds {material.distribution} {material.version}"
-    raise VariantExists(words, hint="name another patch with --patch, or narrow that range by hand first")
+    return VariantExists(words, hint="name another patch with --patch, or narrow that range by hand first")
+
+
+def _require_misfit(found: PatchSet, patch: Patch, material: Material) -> None:
+    """Raise where a rebased patch was given another diff for the version since, or the word that it needs none."""
+    rule = variant_for(patch, material.version)
+    if isinstance(rule, NotNeeded):
+        raise _held(patch, material, rule)
+    if rule is not None and rule.versions == f"=={material.version}":
+        _require_leave(found, rule, material)
 
 
 def _require_leave(found: PatchSet, variant: Variant, material: Material) -> None:
     """Raise `VariantExists` where a diff would go that nobody said may go."""
     there = read_set_file(found.folder, variant.file)
-    if material.overwrites or there == material.diff or sha256(there) == material.grown_from:
+    if material.overwrites or there == material.diff or sha256(there) in material.may_go:
         return
     words = (
         f"{material.id} has another diff for {material.distribution} {material.version} already, which would be lost"

@@ -219,6 +219,9 @@ def _compare_entry(base: Tree, diff: FileDiff) -> FileOutcome:
     content = base.get(path)
     if diff.kind is EntryKind.CREATE and content is not None:
         placed = apply_hunks(b"", diff)
+        if placed.data == content.data and diff.executable and not content.executable:
+            words = "it is shipped with this content, and without the executable bit that the diff gives it"
+            return FileOutcome(path, placed.outcomes, Misfit.UNPROVED, words)
         if placed.data == content.data:
             return FileOutcome(path, tuple(_as_upstream(hunk) for hunk in placed.outcomes))
         return FileOutcome(path, placed.outcomes, Misfit.IN_THE_WAY, "it exists with other content")

@@ -8,31 +8,31 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
 from patchkit.archives import Release, pick_release, pick_wheel
-from patchkit.authoring import HOME
 from patchkit.bench import AS_USUAL, Bench, RebaseOptions
 from patchkit.catalog import find_folders
 from patchkit.decision import Decision, decide
 from patchkit.difference import changed_paths, make_diff
 from patchkit.doubt import explain_checks, find_doubt
+from patchkit.drafts import hold_shelf
 from patchkit.errors import IndexUnreachable, NoRelease, PatchkitError, UsageError, WrongWheel
 from patchkit.examination import Progress, no_progress
 from patchkit.fits import Cell, Fit
 from patchkit.fold import Tree
 from patchkit.folders import bundled_folder
+from patchkit.handover import hand_over
 from patchkit.model import FileDiff, PatchState
 from patchkit.outputs import write_output
 from patchkit.patchset import NotNeeded, Patch, PatchId, PatchSet, Variant
 from patchkit.rebased import Rebase, Rebased, RebasedPatch, Step
-from patchkit.record import top_level_folders
 from patchkit.redraft import Redraft, add_variant, may_widen, open_redraft, repeat_variant, widen
 from patchkit.releases import list_releases
 from patchkit.remote import open_index
 from patchkit.scene import CatalogNeed, Options, current_folder, open_catalog
-from patchkit.treemerge import FileMerge, Sides, TreeMerge, merge_trees
+from patchkit.treemerge import Sides, merge_trees
 from patchkit.tryout import (
     choose_patches,
     decide_alone,
@@ -42,7 +42,6 @@ from patchkit.tryout import (
 )
 from patchkit.versions import contains, variant_for, widened
 from patchkit.wanted import order_fold, want_named
-from patchkit.workfolder import Work, free_folder
 
 
 def rebase(
@@ -50,8 +49,14 @@ def rebase(
 ) -> Rebased:
     """Bring ``SET`` or ``SET/PATCH`` to version ``to``. Patches that merge are written even if another one conflicts.
 
-    Raises what the catalog and the index raise, and `NoRelease` where there is no release to take a change from.
+    Raises what the catalog and the index raise, `NoRelease` where there is no release to take a change from, and
+    `Locked` where another authoring command is writing into the patch folders.
     """
+    with nullcontext() if how.dry_run else hold_shelf(options):
+        return _rebase_all(options, operand, to, how, progress)
+
+
+def _rebase_all(options: Options, operand: str, to: str, how: RebaseOptions, progress: Progress) -> Rebased:
     catalog, _ = open_catalog(options, CatalogNeed.REQUIRED)
     patch_set, patches = choose_patches(catalog, operand)
     if not how.dry_run:
@@ -63,7 +68,7 @@ def rebase(
         pick_wheel(target)
         paths = find_paths(catalog, patches)
         homes = find_folders(options.patches, bundled=False, cwd=current_folder())
-        bench = Bench(index, stack, releases, target, paths, how, progress, homes)
+        bench = Bench(index, stack, releases, target, paths, how, progress, patch_set.folder, homes)
         draft = open_redraft(catalog, patch_set)
         rows: list[RebasedPatch] = []
         for id in order_fold(places):
@@ -129,8 +134,12 @@ def _settled(bench: Bench, id: PatchId, variant: Variant, cell: Cell) -> Rebased
 
 
 def _retire(bench: Bench, id: PatchId, message: str, *, held: bool) -> RebasedPatch:
-    lines = f'[[patch.not-needed]]\nversions = "=={bench.to}"\nwhy = "upstream in {bench.to}"'
-    return RebasedPatch(id, Rebase.UPSTREAMED, message=message, advice="" if held else lines)
+    bench.upstream.add(id)
+    return RebasedPatch(id, Rebase.UPSTREAMED, message=message, advice="" if held else _advise(bench))
+
+
+def _advise(bench: Bench) -> str:
+    return f'[[patch.not-needed]]\nversions = "=={bench.to}"\nwhy = "upstream in {bench.to}"'
 
 
 def _reuse(bench: Bench, draft: Redraft, patch: Patch, variant: Variant) -> tuple[RebasedPatch, Redraft]:
@@ -193,7 +202,8 @@ def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> 
     row = RebasedPatch(patch.id, Rebase.CONFLICT, base=release.version, files=merged.files)
     doubt = find_doubt(bench, patch, diffs, merged)
     if not merged.clean or doubt:
-        return _hand_over(bench, patch, merged, row, doubt), draft
+        row = hand_over(bench, patch, merged, row, doubt)
+        return (row if row.folder else replace(row, advice=_advise(bench))), draft
     if not changed_paths(merged.before, merged.after):
         words = f"{bench.to} makes all of its changes, in other words or at another place"
         return replace(_retire(bench, patch.id, words, held=rule is not None), base=row.base, files=row.files), draft
@@ -252,39 +262,5 @@ def _fold_below(bench: Bench, draft: Redraft, patch: Patch) -> tuple[Tree, list[
     tree = decision.stacked.result.tree if decision.stacked is not None else {}
     unneeded = (PatchState.NOT_NEEDED, PatchState.UPSTREAMED)
     settled = {id for id, choice in decision.choices.items() if choice.state in unneeded}
-    settled |= {id for id, verdict in decision.verdicts.items() if verdict.state in unneeded}
+    settled |= {id for id, verdict in decision.verdicts.items() if verdict.state in unneeded} | bench.upstream
     return tree, [str(id) for id in below if id not in fitting | settled]
-
-
-def _hand_over(bench: Bench, patch: Patch, merged: TreeMerge, row: RebasedPatch, doubt: str) -> RebasedPatch:
-    """A work folder with the merged files, conflicts between markers, for `patchkit commit`."""
-    kept = {path: content for path, content in merged.before.items() if content is not None}
-    files = {path: content for path, content in merged.after.items() if content is not None}
-    words = "; ".join(filter(None, [*(_tell(file) for file in merged.files if not file.clean), doubt]))
-    if merged.clean and not changed_paths(merged.before, merged.after):
-        return replace(row, message=words, advice=_retire(bench, patch.id, "", held=False).advice)
-    if not any(file.conflicts for file in merged.files) and not merged.clean:
-        return replace(row, message=words)
-    name = f"{patch.id.set}-{patch.id.patch}-{bench.to}"
-    folder = free_folder(os.path.join(current_folder(), HOME), name)
-    folders = tuple(sorted(top_level_folders(bench.pristine(bench.target).rows)))
-    work = Work(
-        bench.target.distribution,
-        bench.to,
-        kept,
-        folders,
-        patch.id.set,
-        patch.id.patch,
-        rebased=True,
-        patches=tuple(map(os.path.abspath, bench.homes)),
-        find_links=tuple(map(os.path.abspath, bench.how.source.folders)),
-    )
-    bench.works.append((folder, work, files))
-    following = shlex.join(["patchkit", "commit", os.path.relpath(folder)])
-    return replace(row, step=Step.WORK_FOLDER, folder=folder, message=words, next=following)
-
-
-def _tell(file: FileMerge) -> str:
-    if file.problem:
-        return f"{file.path}: {file.problem}"
-    return f"{file.path}: {file.conflicts} conflict{'s' if file.conflicts > 1 else ''}"

@@ -15,14 +15,16 @@ from patchkit.drafts import Draft, find_clash, try_draft, with_draft
 from patchkit.errors import Conflict, IndexUnreachable, MissingExtra, NoRelease, NoWheel, PatchkitError, WrongWheel
 from patchkit.fits import Cell, Fit
 from patchkit.model import CheckResult, Notice
-from patchkit.patchset import Catalog, SymbolCheck
+from patchkit.patchset import Catalog, Patch, PatchId, SymbolCheck, Variant
 from patchkit.pristine import open_pristine
 from patchkit.releases import list_releases
 from patchkit.remote import open_index
 from patchkit.scene import Scene, read_steadily
 from patchkit.site import find_distribution
 from patchkit.symbols import module_paths
-from patchkit.tryout import find_paths, open_release, try_patch, without_surroundings
+from patchkit.tryout import find_paths, open_release, stack_of, try_patch, without_surroundings
+from patchkit.versions import variant_for
+from patchkit.wanted import want_named
 from patchkit.workfolder import Work
 
 
@@ -48,9 +50,26 @@ def rehearse(
     if found is None or found.version != work.version:
         there = f"{found.version} is installed" if found is not None else f"it is not installed in {scene.root}"
         return _rehearse_elsewhere(catalog, work, draft, folders, there)
-    proposal = read_steadily(open_scene, lambda scene: try_draft(scene, draft))
+    proposal, operands = read_steadily(open_scene, lambda scene: _try_in_place(scene, draft, work.version))
     clashes = () if proposal.problems else find_clash(proposal.decision.scene, draft)
-    return Rehearsal(proposal, notices=clashes, next=f"patchkit apply {draft.id}")
+    return Rehearsal(proposal, notices=clashes, next=shlex.join(["patchkit", "apply", *map(str, operands)]))
+
+
+def _try_in_place(scene: Scene, draft: Draft, version: str) -> tuple[Proposal, tuple[PatchId, ...]]:
+    """What the draft comes to alone, or else on top of those that it comes after; and what has to be applied for it."""
+    alone = try_draft(scene, draft)
+    drafted = with_draft(scene, draft).catalog
+    stack = stack_of(drafted, draft.patch)
+    below = [id for id in reversed(stack) if id != draft.id and _is_absent(scene, drafted.patches[id], version)]
+    if not (alone.problems and below):
+        return alone, (draft.id,)
+    operands = (*below, draft.id)
+    return try_draft(scene, draft, want_named(drafted, scene.ledger, [*map(str, operands)], "check")), operands
+
+
+def _is_absent(scene: Scene, patch: Patch, version: str) -> bool:
+    """Whether a patch has a diff for ``version`` and is not applied."""
+    return scene.ledger.patch(patch.id) is None and isinstance(variant_for(patch, version), Variant)
 
 
 def _rehearse_elsewhere(catalog: Catalog, work: Work, draft: Draft, folders: Sequence[str], there: str) -> Rehearsal:

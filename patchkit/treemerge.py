@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from patchkit.fold import Tree
+from patchkit.fold import PLAIN, Tree
 from patchkit.hunks import apply_hunks
 from patchkit.installed import Content
-from patchkit.merge import Merged, Taken, merge
+from patchkit.merge import Merged, Region, Taken, merge
 from patchkit.model import EntryKind, FileDiff, Hunk
 from patchkit.places import Text
 
@@ -31,7 +31,8 @@ class FileMerge:
 
     ``content`` is the merged text (None: no such file); with ``conflicts`` it has markers. ``kept`` counts the changes
     that the patch still makes, ``there`` those that the new version has already, ``gone`` those that only delete what
-    the new version does not have: that may be upstream, or the text is elsewhere. ``problem`` says what no marker can.
+    the new version does not have: that may be upstream, or the text is elsewhere. ``problem`` says what the conflict
+    is about where that is no text that both sides changed.
     """
 
     path: str
@@ -45,7 +46,7 @@ class FileMerge:
 
     @property
     def clean(self) -> bool:
-        return not (self.conflicts or self.problem)
+        return not self.conflicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +106,20 @@ def merge_trees(diffs: Sequence[FileDiff], sides: Sides) -> TreeMerge:
         if diff.kind is EntryKind.RENAME:
             old = str(diff.old)
             before.setdefault(old, sides.theirs(old))
-            after[old] = None if files[-1].clean else before[old]
-    return TreeMerge(_account(diffs, files, after, sides), before, after)
+            after[old] = None
+    lost = _find_lost(diffs, files, after, sides)
+    for number, file in enumerate(files):
+        if file.clean and file.old in lost:
+            files[number] = _refuse(replace(file, content=after[file.path]), lost[file.old], sides)
+            after[file.path] = files[number].content
+    return TreeMerge(tuple(files), before, after)
 
 
-def _account(diffs: Sequence[FileDiff], files: Sequence[FileMerge], after: Tree, sides: Sides) -> tuple[FileMerge, ...]:
-    """``files``, where a line that an entry adds is in none of the merged files no longer called clean."""
-    lost: dict[str, bytes] = {}
+def _find_lost(
+    diffs: Sequence[FileDiff], files: Sequence[FileMerge], after: Tree, sides: Sides
+) -> dict[str, list[bytes]]:
+    """The lines that an entry adds and that are in none of the merged files, by the entry's old and new path."""
+    lost: dict[str, list[bytes]] = {}
     for diff in diffs:
         old, new = str(diff.old or diff.new), str(diff.new or diff.old)
         base, ours = _lines(sides.base.get(old)), _lines(sides.ours.get(new))
@@ -120,8 +128,8 @@ def _account(diffs: Sequence[FileDiff], files: Sequence[FileMerge], after: Tree,
             merged |= _lines(after[path])
         missing = [line for line in ours - base if line not in merged]
         if missing:
-            lost |= {old: missing[0], new: missing[0]}
-    return tuple(_refuse(file, lost[file.old]) if file.clean and file.old in lost else file for file in files)
+            lost |= {old: missing, new: missing}
+    return lost
 
 
 def _lines(content: Content | None) -> Counter[bytes]:
@@ -129,9 +137,18 @@ def _lines(content: Content | None) -> Counter[bytes]:
     return Counter(line.rstrip(b"\r\n") for line in Text(b"" if content is None else content.data).lines)
 
 
-def _refuse(file: FileMerge, line: bytes) -> FileMerge:
-    words = f"the merged files have no line {line.strip().decode('utf-8', 'replace')!r}, which the patch adds"
-    return replace(file, problem=words)
+def _refuse(file: FileMerge, lines: Sequence[bytes], sides: Sides) -> FileMerge:
+    """The file with the lines that are lost at its end, between markers: a person knows where they belong."""
+    words = f"the merged files have no line {lines[0].strip().decode('utf-8', 'replace')!r}, which the patch adds"
+    there = Content(b"", PLAIN) if file.content is None else file.content
+    whole = Region(Taken.NEITHER, tuple(_ended(line) for line in Text(there.data).lines))
+    own = Region(Taken.CONFLICT, tuple(line + b"\n" for line in lines))
+    data = Merged((whole, own)).render(sides.ours_name, sides.theirs_name)
+    return replace(file, content=Content(data, there.mode), conflicts=1, problem=words)
+
+
+def _ended(line: bytes) -> bytes:
+    return line if line.endswith(b"\n") else line + b"\n"
 
 
 def _merge_entry(diff: FileDiff, sides: Sides) -> tuple[FileMerge, ...]:
@@ -151,9 +168,10 @@ def _merge_created(path: str, sides: Sides) -> FileMerge:
     assert ours is not None
     if theirs is None:
         return FileMerge(path, path, ours, kept=1)
-    if theirs.data == ours.data:
+    nothing = Content(b"", PLAIN)
+    if theirs.data == ours.data and not ours.executable:
         return FileMerge(path, path, theirs, there=1)
-    return _to_file(path, path, merge(b"", ours.data, theirs.data), theirs, sides)
+    return _merge_modes(path, path, nothing, ours, theirs, sides)
 
 
 def _merge_deleted(path: str, sides: Sides) -> FileMerge:
@@ -162,7 +180,8 @@ def _merge_deleted(path: str, sides: Sides) -> FileMerge:
         return FileMerge(path, path, None, gone=1)
     if base is not None and base.data == theirs.data:
         return FileMerge(path, path, None, kept=1)
-    return FileMerge(path, path, theirs, problem="it is to be deleted, and the new version changed it")
+    words = "it is to be deleted, and the new version changed it: delete it, or keep what is between the markers"
+    return _clash(path, None, theirs, words, sides)
 
 
 def _merge_renamed(old: str, new: str, sides: Sides) -> FileMerge:
@@ -170,13 +189,22 @@ def _merge_renamed(old: str, new: str, sides: Sides) -> FileMerge:
     there, taken = sides.theirs(old), sides.theirs(new)
     assert base is not None and ours is not None
     if there is not None and taken is None:
-        merged = _to_file(new, new, merge(base.data, ours.data, there.data), there, sides)
+        merged = _merge_modes(new, new, base, ours, there, sides)
         return replace(merged, kept=merged.kept + 1)
     if there is None and taken is not None:
-        merged = _to_file(new, new, merge(base.data, ours.data, taken.data), taken, sides)
+        merged = _merge_modes(new, new, base, ours, taken, sides)
         return replace(merged, there=merged.there + 1)
-    words = f"{old} is to be renamed to it, and " + ("both exist" if there is not None else "neither exists")
-    return FileMerge(new, new, taken, problem=f"{words} in the new version")
+    which = "both exist" if there is not None else "neither exists"
+    words = f"{old} is to be renamed to it, and {which} in the new version"
+    return _clash(new, ours, taken, words, sides)
+
+
+def _clash(path: str, ours: Content | None, theirs: Content | None, words: str, sides: Sides) -> FileMerge:
+    """A conflict over a whole file: the two texts between markers, an absent one as no lines."""
+    own, other = (Text(b"" if content is None else content.data).lines for content in (ours, theirs))
+    data = Merged((Region(Taken.CONFLICT, tuple(own), tuple(other)),)).render(sides.ours_name, sides.theirs_name)
+    mode = (ours or theirs or Content(b"", PLAIN)).mode
+    return FileMerge(path, path, Content(data, mode), conflicts=1, problem=words)
 
 
 def _merge_modified(diff: FileDiff, path: str, sides: Sides) -> Iterator[FileMerge]:
@@ -209,9 +237,8 @@ def _follow(diff: FileDiff, path: str, here: FileMerge | None, base: Content, ou
         there = _merge_modes(home, path, base, ours, moved, sides)
         if here is None or there.conflicts <= here.conflicts:
             return there
-    return here or FileMerge(
-        path, path, None, problem="the new version has no such file, and nothing tells where it went"
-    )
+    words = "the new version has no such file, and nothing tells where it went: delete it here to leave its change out"
+    return here or _clash(path, ours, None, words, sides)
 
 
 def _split(diff: FileDiff, base: Content, ours: Content) -> tuple[Hunk, ...]:

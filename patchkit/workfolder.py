@@ -36,7 +36,8 @@ class Work:
     ``before`` are the files that the diff will lead away from, by path; ``folders`` the top-level folders of the
     distribution, where new files may lie. ``set`` and ``patch`` are what the edit is for ("": not said yet), ``after``
     the patches whose text is in ``before`` already. ``rebased``: it is that patch brought to a new version.
-    ``committed`` is the digest (sha256) of the diff that it became last ("": it was not committed yet). ``patches``
+    ``replaces`` is the digest (sha256) of the diff for the very version that did not fit, "" where there was none;
+    ``committed`` that of the diff that it became last ("": it was not committed yet). ``patches``
     are the patch folders that were at hand, ``find_links`` the folders of wheels, as absolute paths.
     """
 
@@ -48,6 +49,7 @@ class Work:
     patch: str = ""
     after: tuple[PatchId, ...] = ()
     rebased: bool = False
+    replaces: str = ""
     committed: str = ""
     patches: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
@@ -75,6 +77,7 @@ def write_work(folder: str, work: Work, files: Mapping[str, Content] | None = No
         "patch": work.patch or None,
         "after": [str(id) for id in work.after],
         "rebased": work.rebased,
+        "replaces": work.replaces or None,
         "patches": list(work.patches),
         "find-links": list(work.find_links),
         "files": {path: {"sha256": sha256(each.data), "mode": each.mode} for path, each in work.before.items()},
@@ -131,6 +134,7 @@ def _to_work(folder: str, notes: Any) -> Work:
         patch=notes["patch"] or "",
         after=tuple(PatchId(*id.split("/")) for id in notes["after"]),
         rebased=notes["rebased"] is True,
+        replaces=str(notes.get("replaces") or ""),
         committed=committed.data.decode().strip() if committed is not None else "",
         patches=tuple(map(str, notes.get("patches", ()))),
         find_links=tuple(map(str, notes.get("find-links", ()))),

@@ -66,6 +66,12 @@ CASES: dict[str, tuple[Blobs, Blobs]] = {
     "a moved block": ({"a": b"".join(LINES[:20])}, {"a": b"".join([*LINES[10:20], *LINES[:10]])}),
     "everything anew": ({"a": WHOLE}, {"a": b"".join(b"new %d\n" % number for number in range(50))}),
     "equal blocks": ({"a": b"x = 1\n\n\n" * 40}, {"a": b"x = 1\n\n\n" * 19 + b"x = 2\n\n\n" + b"x = 1\n\n\n" * 20}),
+    "renamed": ({"d/a.py": WHOLE}, {"d/b.py": WHOLE}),
+    "renamed and changed": ({"d/a.py": WHOLE}, {"e/a.py": WHOLE.replace(b"= 3\n", b"= 33\n")}),
+    "renamed with spaces and letters": ({'a b/"c.py': WHOLE}, {"\u00e4 d\te.py": WHOLE + b"end\n"}),
+    "two that changed names": ({"a.py": WHOLE, "b.py": WHOLE * 2}, {"c.py": WHOLE * 2, "d.py": WHOLE}),
+    "a new file in the place of a renamed one": ({"a.py": WHOLE}, {"a.py": b"from b import *\n", "b.py": WHOLE}),
+    "gone and new, and not alike": ({"a.py": WHOLE}, {"b.py": b"b = 1\n" * 60}),
     "several": ({"a": WHOLE, "b": WHOLE, "c": b"1\n"}, {"a": WHOLE[:-5], "b": WHOLE + b"b\n", "d": b"1\n"}),
 }
 
@@ -92,6 +98,30 @@ def test_a_simple_diff_is_the_one_that_git_makes_but_for_its_hashes(case: str) -
     of_git = diff_of_git(before, after)
     plain = b"".join(line for line in of_git.splitlines(keepends=True) if not line.startswith(b"index "))
     assert make_diff(contents(before), contents(after)) == plain
+
+
+@pytest.mark.parametrize(
+    "case", ["renamed", "renamed and changed", "two that changed names", "gone and new, and not alike"]
+)
+def test_a_rename_is_found_where_git_finds_one(case: str) -> None:
+    before, after = CASES[case]
+    of_git, made = diff_of_git(before, after), make_diff(contents(before), contents(after))
+    told = [
+        [line for line in diff.splitlines() if line.startswith((b"rename ", b"new ", b"del"))]
+        for diff in (of_git, made)
+    ]
+    assert sorted(told[0]) == sorted(told[1]) and of_git.count(b"similarity index 100%") == made.count(b" index 100%")
+
+
+def test_a_rename_with_a_mode_has_both() -> None:
+    before, after = contents({"a.sh": WHOLE}), contents({"b.sh": WHOLE + b"end\n"}, frozenset({"b.sh"}))
+    diff = make_diff(before, after)
+    assert by_git(diff, before) == shown(after) and diff.count(b"diff --git") == 1
+
+
+def test_names_that_differ_in_letter_case_alone_are_refused() -> None:
+    with pytest.raises(Unpatchable, match=r"d/Mod\.py and d/mod\.py differ in letter case alone"):
+        make_diff(contents({"d/Mod.py": WHOLE}), contents({"d/mod.py": WHOLE}))
 
 
 def test_a_hunk_gets_as_much_context_as_tells_its_place_and_the_name_of_its_function() -> None:

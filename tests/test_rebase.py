@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,7 +215,7 @@ def test_of_a_patch_that_is_partly_upstream_the_rest_is_offered(shelf: Shelf) ->
 
 def test_a_conflict_leaves_a_work_folder_and_commit_goes_on_from_there(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
-    wheel = shelf.release("1.1", {MATHS: maths(two="20")})
+    shelf.release("1.1", {MATHS: maths(two="20")})
     shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
     before = tree(shelf.patches)
     document = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)
@@ -233,7 +235,7 @@ def test_a_conflict_leaves_a_work_folder_and_commit_goes_on_from_there(shelf: Sh
     assert ranges(shelf)[0] == ("==1.0", "middle.patch") and ranges(shelf)[1][0] == "==1.1"
     diff = (shelf.patches / "fix" / ranges(shelf)[1][1]).read_bytes()
     assert git_apply(diff, {MATHS: maths(two="20")})[MATHS] == maths(two="222")
-    assert fares(shelf, "1.1") == "fits" and wheel.is_file()
+    assert fares(shelf, "1.1") == "fits"
 
 
 @pytest.mark.parametrize("versions", [">=1", "==1.1"])
@@ -424,13 +426,98 @@ def test_what_a_diff_without_headings_is_about_is_read_from_the_old_release(shel
     assert row["result"] == "clean" and row["moved"] == [{"path": MATHS, "to": "some_dist/sums.py"}]
 
 
-def test_a_file_that_is_gone_is_a_conflict_without_a_folder(shelf: Shelf) -> None:
-    shelf.release("1.0", {MATHS: maths()})
-    shelf.release("1.1", {"some_dist/new.py": b"a = 1\n"})
-    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+def test_a_file_that_is_gone_waits_in_the_work_folder_to_be_left_out(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths(), SUMS: function("fourth")})
+    shelf.release("1.1", {MATHS: OTHER, "some_dist/new.py": b"a = 1\n"})
+    old = {MATHS: maths(), SUMS: function("fourth")}
+    both = make_diff(old, {MATHS: maths(two="22"), SUMS: function("fourth", "44")})
+    shelf.add("fix", patch("both", both, versions="==1.0"))
     row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
-    assert (row["result"], row["step"], row["folder"]) == ("conflict", "none", None)
-    assert f"{MATHS}: the new version has no such file" in row["message"]
+    assert (row["result"], row["step"]) == ("conflict", "work-folder")
+    assert f"{SUMS}: the new version has no such file" in row["message"]
+    left = Path(row["folder"]) / SUMS
+    assert left.read_bytes().startswith(b"<<<<<<< fix/both\ndef fourth")
+    assert "conflict markers" in shelf.json("commit", row["folder"], exit_code=3)["error"]["message"]
+    left.unlink()
+    shelf.run("commit", row["folder"]).expect()
+    assert added_lines((shelf.patches / "fix" / "both.1.1.patch").read_bytes()) == [b"+    return 22"]
+
+
+def test_a_work_folder_has_the_renames_deletions_modes_and_new_files_of_the_patch(shelf: Shelf) -> None:
+    tool, run, old, gone = (f"some_dist/{name}" for name in ("tool.py", "run.py", "old.py", "gone.py"))
+    shelf.release("1.0", {MATHS: maths(), tool: maths(), old: maths(one="5"), gone: function("fourth")})
+    new = {MATHS: maths(two="20"), tool: OTHER, old: maths(one="6"), gone: function("fourth")}
+    shelf.release("1.1", new)
+    after = {MATHS: maths(two="22"), run: maths(three="33"), SUMS: b"a = 1\n"}
+    before = {MATHS: maths(), tool: maths(), old: maths(one="5"), gone: function("fourth")}
+    shelf.add("fix", patch("all", make_diff(before, after, {run: 0o755, SUMS: 0o755}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    assert f"{old}: it is to be deleted, and the new version changed it" in row["message"]
+    folder = Path(row["folder"])
+    assert not (folder / tool).exists() and not (folder / gone).exists()
+    assert "20" not in (folder / run).read_text("utf-8") and (folder / run).stat().st_mode & 0o100
+    (folder / MATHS).write_bytes(maths(two="22"))
+    assert f"{old} has conflict markers" in shelf.json("commit", row["folder"], exit_code=3)["error"]["message"]
+    (folder / old).unlink()
+    shelf.run("commit", row["folder"]).expect()
+    diff = (shelf.patches / "fix" / "all.1.1.patch").read_bytes()
+    assert b"\nrename from some_dist/tool.py\nrename to some_dist/run.py\n" in diff
+    assert diff.count(b"new mode 100755") == 1 and b"new file mode 100755" in diff
+    merged = OTHER.replace(b"return 3\n", b"return 33\n")
+    assert git_apply(diff, new) == {MATHS: maths(two="22"), run: merged, SUMS: b"a = 1\n"}
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_a_mode_beside_a_rename_is_the_one_of_the_patch(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    shelf.add(
+        "fix", patch("move", make_diff({MATHS: maths()}, {SUMS: maths(two="22")}, {SUMS: 0o755}), versions="==1.0")
+    )
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["step"]) == ("clean", "added")
+    diff = (shelf.patches / "fix" / row["variant"]).read_bytes()
+    assert b"old mode 100644\nnew mode 100755\nsimilarity index" in diff and b"rename from some_dist/maths.py" in diff
+    assert git_apply(diff, {MATHS: OTHER}) == {SUMS: OTHER.replace(b"return 2\n", b"return 22\n")}
+
+
+def test_a_file_that_has_to_go_and_was_changed_may_be_all_that_a_work_folder_has(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    shelf.add("fix", patch("less", make_diff({MATHS: maths()}, {}), versions="==1.0"))
+    folder = Path(only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))["folder"])
+    (folder / MATHS).unlink()
+    shelf.run("commit", folder).expect()
+    assert git_apply((shelf.patches / "fix" / "less.1.1.patch").read_bytes(), {MATHS: OTHER}) == {}
+
+
+def test_a_name_that_is_taken_or_lost_in_the_new_version_is_a_conflict_with_both_texts(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(), SUMS: b"a = 1\n"})
+    shelf.release("1.2", {"some_dist/new.py": b"a = 1\n"})
+    shelf.add("fix", patch("move", make_diff({MATHS: maths()}, {SUMS: maths()}), versions="==1.0"))
+    taken = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    assert "both exist in the new version" in taken["message"]
+    text = (Path(taken["folder"]) / SUMS).read_bytes()
+    assert text == b"<<<<<<< fix/move\n" + maths() + b"=======\na = 1\n>>>>>>> some-dist 1.1\n"
+    assert not (Path(taken["folder"]) / MATHS).exists()
+    lost = only(shelf.json("rebase", "fix", "--to", "1.2", exit_code=5))
+    assert "neither exists in the new version" in lost["message"]
+    assert (Path(lost["folder"]) / SUMS).read_bytes().endswith(b"=======\n>>>>>>> some-dist 1.2\n")
+
+
+def test_a_created_file_that_is_shipped_without_its_executable_bit_is_not_all_upstream(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(), SUMS: b"a = 1\n"})
+    shelf.release("1.2", {MATHS: maths(), SUMS: b"a = 1\n"}, modes={SUMS: 0o755})
+    shelf.add("fix", patch("new", make_diff({}, {SUMS: b"a = 1\n"}, {SUMS: 0o755}), versions="==1.0"))
+    assert only(shelf.json("rebase", "fix", "--to", "1.2"))["result"] == "upstreamed"
+    cell = shelf.json("coverage", "fix", "--versions", "==1.1")["releases"][0]["patches"][0]
+    assert (cell["result"], cell["would"]) == ("no-variant", "conflict")
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["step"]) == ("partly-upstreamed", "added")
+    diff = (shelf.patches / "fix" / row["variant"]).read_bytes()
+    assert b"old mode 100644\nnew mode 100755\n" in diff and b"@@" not in diff
 
 
 def test_patches_on_top_of_each_other_are_brought_along_together(shelf: Shelf) -> None:
@@ -455,6 +542,78 @@ def test_what_a_patch_on_top_was_made_without_is_said(shelf: Shelf) -> None:
     below, top = document["patches"]
     assert (below["result"], top["result"]) == ("conflict", "clean")
     assert "made without fix/below" in top["message"]
+
+
+def test_a_conflict_on_top_of_another_patch_is_tried_on_top_of_it(shelf: Shelf, make_site: Callable[..., Path]) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    wheel = shelf.release("1.1", {MATHS: maths(three="30")})
+    above = make_diff({MATHS: maths(two="22")}, {MATHS: maths(two="222", three="33")})
+    below = patch("below", MIDDLE, versions="==1.0")
+    shelf.add("fix", below, patch("above", above, versions="==1.0", after=["below"]))
+    _, top = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)["patches"]
+    (Path(top["folder"]) / MATHS).write_bytes(maths(two="222", three="33"))
+    site = make_site(shelf.folder / "site", wheel)
+    said = shelf.json("commit", top["folder"], "--site-packages", str(site), wheels=False)
+    assert said["next"].startswith("patchkit apply fix/below fix/above ")
+    shelf.run("apply", "fix/below", "fix/above", "--site-packages", str(site), wheels=False).expect()
+    assert (site / MATHS).read_bytes() == maths(two="222", three="33")
+
+
+def test_a_patch_that_is_upstream_is_not_said_to_be_missing_below_another(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER.replace(b"return 2", b"return 22")})
+    above = make_diff({MATHS: maths(two="22")}, {MATHS: maths(two="222")})
+    below = patch("below", MIDDLE, versions="==1.0")
+    shelf.add("fix", below, patch("above", above, versions="==1.0", after=["below"]))
+    first, top = shelf.json("rebase", "fix", "--to", "1.1")["patches"]
+    assert (first["result"], top["result"], top["message"]) == ("upstreamed", "clean", None)
+
+
+def test_what_was_written_for_the_version_since_is_not_lost_to_a_second_commit(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    edited = Path(row["folder"]) / MATHS
+    for value in ("222", "2222"):  # what it became itself is its own to replace
+        edited.write_bytes(maths(two=value))
+        shelf.run("commit", row["folder"]).expect()
+    mine = make_diff({MATHS: maths(two="20")}, {MATHS: maths(two="7")})
+    diff = shelf.patches / "fix" / "middle.1.1.patch"
+    diff.write_bytes(mine)
+    edited.write_bytes(maths(two="8"))
+    error = shelf.json("commit", row["folder"], exit_code=3)["error"]
+    assert error["code"] == "variant-exists" and "--replace" in error["hint"] and diff.read_bytes() == mine
+    shelf.run("commit", row["folder"], "--replace").expect()
+    assert added_lines(diff.read_bytes()) == [b"+    return 8"]
+
+
+def test_a_version_that_was_said_to_need_no_patch_since_is_not_given_one(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    (Path(row["folder"]) / MATHS).write_bytes(maths(two="222"))
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0", not_needed=[{"versions": "==1.1", "why": "no use"}]))
+    error = shelf.json("commit", row["folder"], exit_code=3)["error"]
+    assert error["code"] == "variant-exists" and "no use" in error["message"]
+
+
+def test_two_that_write_wait_for_each_other(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths()})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    monkeypatch.setattr("patchkit.outputs.POLL_SECONDS", 0)
+    clock = iter(range(0, 1000, 20))
+    monkeypatch.setattr("patchkit.outputs.time.monotonic", lambda: next(clock))
+    other = os.open(shelf.patches, os.O_RDONLY)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert shelf.json("rebase", "fix", "--to", "1.1", exit_code=6)["error"]["code"] == "locked"
+        shelf.run("rebase", "fix", "--to", "1.1", "--dry-run").expect()
+    finally:
+        os.close(other)
+    assert ranges(shelf) == [("==1.0", "middle.patch")]
 
 
 def test_a_damaged_wheel_between_is_passed_over(shelf: Shelf) -> None:
