@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
@@ -32,7 +33,7 @@ from patchkit.redraft import Redraft, add_variant, may_widen, open_redraft, repe
 from patchkit.releases import list_releases
 from patchkit.remote import open_index
 from patchkit.scene import CatalogNeed, Options, current_folder, open_catalog
-from patchkit.treemerge import Sides, merge_trees
+from patchkit.treemerge import Sides, TreeMerge, merge_trees
 from patchkit.tryout import (
     choose_patches,
     decide_alone,
@@ -106,12 +107,36 @@ def _rebase(bench: Bench, draft: Redraft, id: PatchId) -> tuple[RebasedPatch, Re
         return RebasedPatch(id, Rebase.NOT_NEEDED, message=f"the manifest says so: {rule.why}"), draft
     for variant in [rule] if rule is not None else _by_nearness(bench, patch):
         cell = bench.fare(bench.target, draft, _only(patch, variant, bench.to))
+        if cell.result is Fit.OFFSET and _lands_elsewhere(bench, draft, patch, variant):
+            row, changed = _merge(bench, draft, patch, variant)
+            return replace(row, message="; ".join(filter(None, (row.message, _ELSEWHERE)))), changed
         if _fits(cell):
             row, draft = (_settled(bench, id, rule, cell), draft) if rule else _reuse(bench, draft, patch, variant)
             return replace(row, checks=cell.checks), draft
         if cell.result is Fit.UPSTREAMED:
             return _retire(bench, id, cell.message, held=rule is not None), draft
     return _merge(bench, draft, patch, rule)
+
+
+_ELSEWHERE = "the old diff fits too, but at another place than the merge puts it"
+
+
+def _lands_elsewhere(bench: Bench, draft: Redraft, patch: Patch, variant: Variant) -> bool:
+    """Whether a diff that fits at an offset changes other lines than a merge would: text that looks alike, say.
+
+    Where there is no release to merge from, or the merge conflicts, nothing speaks against the diff.
+    """
+    own = replace(bench, how=replace(bench.how, base=""))
+    try:
+        merged, _, _, _ = _merge_from(own, draft, patch, variant)
+    except NoRelease:
+        return False
+    only = _only(patch, variant, bench.to)
+    decision = _decide_on(bench, draft, only, bench.target)
+    if not merged.clean or decision is None or decision.stacked is None:
+        return False
+    tree = decision.stacked.result.tree
+    return any(tree.get(path) != content for path, content in merged.after.items())
 
 
 def _only(patch: Patch, variant: Variant, version: str) -> Patch:
@@ -165,18 +190,26 @@ def _first_misfit(bench: Bench, draft: Redraft, patch: Patch, variant: Variant, 
         if not release.wheels:
             return f"{release.version} lies between, and is a source distribution only"
         try:
-            fits = _fits(bench.fare(release, draft, _only(patch, variant, release.version)))
+            cell = bench.fare(release, draft, _only(patch, variant, release.version))
+            at_its_place = cell.result is not Fit.OFFSET or not _lands_elsewhere(
+                replace(bench, target=release), draft, patch, variant
+            )
         except WrongWheel as error:
             return f"{release.version} lies between, and cannot be tried: {error.message}"
-        if not fits:
+        if not _fits(cell):
             return f"it does not fit {release.version}, which lies between"
+        if not at_its_place:
+            return f"in {release.version}, which lies between, it fits at another place than a merge puts it"
     return ""
 
 
 # ---- three-way ------------------------------------------------------------------------------------------------
 
 
-def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> tuple[RebasedPatch, Redraft]:
+def _merge_from(
+    bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None
+) -> tuple[TreeMerge, Release, Sequence[FileDiff], list[str]]:
+    """The merge, the release that it starts from, that one's diffs, and the patches below that are in neither."""
     release, decision = _find_base(bench, draft, patch, rule)
     assert decision.stacked is not None
     result = decision.stacked.result
@@ -199,6 +232,11 @@ def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> 
             theirs_name=f"{bench.target.distribution} {bench.to}",
         ),
     )
+    return merged, release, diffs, absent
+
+
+def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> tuple[RebasedPatch, Redraft]:
+    merged, release, diffs, absent = _merge_from(bench, draft, patch, rule)
     row = RebasedPatch(patch.id, Rebase.CONFLICT, base=release.version, files=merged.files)
     doubt = find_doubt(bench, patch, diffs, merged)
     if not merged.clean or doubt:

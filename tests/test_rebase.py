@@ -63,6 +63,19 @@ def fares(shelf: Shelf, version: str) -> str:
     return shelf.results("fix", "--versions", f"=={version}")[version]
 
 
+BODY = ("options = {{}}", "pool = make(", "    limit=1,", "    expiry=2,", "    retries=3,", "    pause=0,", ")")
+LIKE = "\n    ".join(("def {name}():", *BODY)) + "\n"
+
+
+def alike(*, first: str = "", version: int = 1) -> bytes:
+    """Two functions that look alike below their first lines; from version 2 on the first has a line more."""
+    texts = [LIKE.format(name="one"), "    # far from it\n" * 8, LIKE.format(name="two")]
+    texts[0] = texts[0].replace("expiry=2,", f"expiry=2,{first}")
+    if version > 1:
+        texts[0] = texts[0].replace("        pause", "        size=4,\n        pause")
+    return ("# more\n" * (version - 1) + "".join(texts)).encode()
+
+
 # ---- the same diff fits ---------------------------------------------------------------------------------------
 
 
@@ -101,6 +114,31 @@ def test_a_range_is_not_widened_over_a_release_that_was_not_tried_or_does_not_fi
     row = only(shelf.json("rebase", "fix", "--to", "1.2"))
     assert (row["result"], row["step"]) == ("clean", "added") and why in row["message"]
     assert ranges(shelf) == [("==1.0", "middle.patch"), ("==1.2", "middle.patch")]
+
+
+@pytest.mark.parametrize("versions", ["==1.0", ">=1.0"])
+def test_a_diff_that_fits_only_where_another_function_looks_alike_is_merged(shelf: Shelf, versions: str) -> None:
+    shelf.release("1.0", {MATHS: alike()})
+    shelf.release("2.0", {MATHS: alike(version=2)})
+    diff = make_diff({MATHS: alike()}, {MATHS: alike(first="  # longer")})
+    shelf.add("fix", patch("longer", diff, versions=versions))
+    assert fares(shelf, "2.0") == ("offset" if versions == ">=1.0" else "no-variant")
+    row = only(shelf.json("rebase", "fix", "--to", "2.0"))
+    assert (row["result"], row["step"]) == ("clean", "added"), row
+    assert "at another place than the merge puts it" in row["message"]
+    made = (shelf.patches / "fix" / row["variant"]).read_bytes()
+    assert git_apply(made, {MATHS: alike(version=2)}) == {MATHS: alike(first="  # longer", version=2)}
+
+
+def test_a_range_is_not_widened_over_a_release_where_the_diff_lands_elsewhere(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: alike()})
+    shelf.release("2.0", {MATHS: alike(version=2)})
+    shelf.release("3.0", {MATHS: alike()})
+    diff = make_diff({MATHS: alike()}, {MATHS: alike(first="  # longer")})
+    shelf.add("fix", patch("longer", diff, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "3.0"))
+    assert (row["step"], row["versions"]) == ("added", "==3.0"), row
+    assert "in 2.0, which lies between, it fits at another place" in row["message"]
 
 
 def test_a_range_is_not_widened_into_another_one(shelf: Shelf) -> None:
