@@ -36,7 +36,12 @@ WIDTH = 100
 SHOWN_CALLABLES = 12
 """Callables whose chains are shown without --verbose; where there are more, each has its counts only."""
 
-_EFFECTS = {Effect.GRAPH_BREAK: "one graph break", Effect.OPERATOR: "an opaque operator", Effect.SKIPPED: "not traced"}
+_EFFECTS = {
+    Effect.GRAPH_BREAK: "one graph break",
+    Effect.NOT_RECURSIVE: "one graph break, but what it calls is traced",
+    Effect.OPERATOR: "an opaque operator",
+    Effect.SKIPPED: "not traced",
+}
 _UNREAD = {
     Doubt.UNPARSED: "a file of the caller cannot be parsed",
     Doubt.MISSING: "the caller uses what is not there",
@@ -256,8 +261,8 @@ def _render_contradictions(found: Sequence[Contradiction]) -> Iterator[str]:
         )
         yield f"  {each.callable}"
         yield f"    {each.cover.maker} at {each.cover.place} ({whose})"
-        for site in each.compiles:
-            yield f"    {site.text} at {site.place}"
+        for compiled in each.compiles:
+            yield f"    {compiled.site.text} at {compiled.site.place}"
         if each.alternative is not None:
             yield f"    {style(str(each.alternative), fg='cyan')} of the same group has no graph break"
 

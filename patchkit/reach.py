@@ -37,7 +37,6 @@ class Reach:
     covered: list[Met] = field(default_factory=list)
     covers: list[tuple[Cover, tuple[Step, ...]]] = field(default_factory=list)
     unknown: set[Unknown] = field(default_factory=set)
-    visited: set[Scope] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +66,37 @@ def reach(start: Scope, calls: Calls) -> Reach:
 
 def _walk_traced(start: Scope, calls: Calls, found: Reach) -> list[tuple[_Link, Cover]]:
     behind: list[tuple[_Link, Cover]] = []
-    queue = deque([_Link(start)])
-    found.visited.add(start)
+    queue: deque[tuple[_Link, Cover | None]] = deque([(_Link(start), None)])
+    seen: set[tuple[Scope, Cover | None]] = {(start, None)}
     while queue:
-        link = queue.popleft()
+        link, wrapped = queue.popleft()
         facts = calls.facts(link.scope)
         edges = list(facts.around)
-        if facts.cover is not None:
-            found.covers.append((facts.cover, link.chain()))
-            behind.append((link, facts.cover))
+        own = facts.cover or wrapped
+        if own is None:
+            _meet(link, facts, found)
         else:
+            found.covers.append((own, link.chain()))
+            behind.append((link, own))
+        if own is None or _is_shallow(own):
             edges += facts.edges
-            _meet(link, facts, found, behind)
         for edge in edges:
             cover = _cover_of(link.scope, edge)
-            if cover is not None:
+            if cover is not None and not _is_shallow(cover):
                 found.covers.append((cover, link.chain()))
                 behind.append((_follow(link, edge), cover))
-            elif edge.target not in found.visited:
-                found.visited.add(edge.target)
-                queue.append(_follow(link, edge))
+            elif (edge.target, cover) not in seen:
+                seen.add((edge.target, cover))
+                queue.append((_follow(link, edge), cover))
     return behind
 
 
-def _meet(link: _Link, facts: Facts, found: Reach, behind: list[tuple[_Link, Cover]]) -> None:
+def _is_shallow(cover: Cover) -> bool:
+    """Whether only the function itself is kept from the tracer: what it calls is traced, call by call."""
+    return cover.effect is Effect.NOT_RECURSIVE
+
+
+def _meet(link: _Link, facts: Facts, found: Reach) -> None:
     path = link.scope.module.source.path
     for construct in facts.hazards:
         cover = _guarded(link.scope, construct.guard)
@@ -154,7 +160,7 @@ def cover_site(scope: Scope, guard: Guard | None, calls: Calls) -> Cover | None:
     while holder is not None:
         registered = calls.registered(holder.module.scope).get(holder)
         cover = calls.facts(holder).cover or registered if holder.is_function else None
-        if cover is not None:
+        if cover is not None and not _is_shallow(cover):
             return cover
         holder = holder.parent
     return _guarded(scope, guard)

@@ -5,17 +5,16 @@ A view is of one state of the files. The installed state, and those that patches
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from patchkit.audited import Confidence, Cover, Doubt, Effect, Hazard, Place, Step, Unknown
+from patchkit.audited import Confidence, Cover, Doubt, Hazard, Place, Step, Unknown
 from patchkit.calls import Calls
 from patchkit.facts import Edge, Gap
 from patchkit.hazards import HazardTable
 from patchkit.importmap import ImportMap, Row, find_named
 from patchkit.inference import Inference
-from patchkit.programs import Module, Program, Scope
+from patchkit.programs import Module, Program, Scope, uncollected
 from patchkit.reach import Met, Reach, cover_site, prefix, reach, step_of
 
 Tick = Callable[[str, int, int], None]
@@ -59,7 +58,7 @@ class Root:
     def breaks(self) -> list[Cover]:
         """The graph breaks that a tracer comes to."""
         covers = [cover for cover, _ in self.reach.covers] if self.cover is None else [self.cover]
-        return list(dict.fromkeys(cover for cover in covers if cover.effect is Effect.GRAPH_BREAK))
+        return list(dict.fromkeys(cover for cover in covers if cover.effect.breaks_graph))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +87,8 @@ class Viewer:
 
     def look(self, program: Program) -> View:
         """The view of ``program``. Modules that cannot be parsed are among the unknown."""
-        collecting = gc.isenabled()
-        gc.disable()  # trees are large and stay: looking for garbage among them takes four times as long as parsing
-        try:
+        with uncollected():
             return self._look(program)
-        finally:
-            if collecting:
-                gc.enable()
 
     def _look(self, program: Program) -> View:
         inference = Inference(program, self.table)

@@ -263,6 +263,15 @@ BAD_TABLES = {
         TABLE + '[[opaque]]\nreason = "a"\nmakers = ["a.b"]\neffect = "magic"\n',
         'opaque[0].effect: "magic" is not known; write graph-break or operator',
     ),
+    "a position without an argument": (
+        TABLE + '[[opaque]]\nreason = "a"\nmakers = ["a.b"]\neffect = "graph-break"\nrecursive-position = 1\n',
+        'opaque[0].recursive-position: says nothing without "recursive-argument"',
+    ),
+    "a whole that names nothing": (TABLE + '[[whole]]\nreason = "a"\n', "whole[0].callables: names nothing"),
+    "a whole that is no name": (
+        TABLE + '[[whole]]\nreason = "a"\ncallables = ["a("]\n',
+        'whole[0].callables[0]: "a(" is not a dotted name',
+    ),
     "a condition that is no code": (
         TABLE + '[[assumption]]\nreason = "a"\nexpression = "if if"\n',
         "assumption[0].expression",
@@ -380,7 +389,8 @@ def test_every_key_of_a_table_of_hazards_is_documented() -> None:
     asking = (
         'schema = 1\nname = "a"\nzzz = 1\n[[hazard]]\nkind = "a"\nreason = "a"\nconstructs = ["a.b"]\nzzz = 1\n'
         '[[traced]]\nreason = "a"\nconstructs = ["a"]\nzzz = 1\n[[opaque]]\nreason = "a"\nmakers = ["a"]\n'
-        'effect = "operator"\nzzz = 1\n[[assumption]]\nreason = "a"\nexpression = "a"\nzzz = 1\n'
+        'effect = "operator"\nzzz = 1\n[[whole]]\nreason = "a"\n'
+        'callables = ["a"]\nzzz = 1\n[[assumption]]\nreason = "a"\nexpression = "a"\nzzz = 1\n'
         '[[ordinary]]\nreason = "a"\nmethods = ["a"]\nzzz = 1\n'
     )
     with pytest.raises(PatchkitError) as raised:
@@ -392,7 +402,7 @@ def test_every_key_of_a_table_of_hazards_is_documented() -> None:
         assert sorted(read_first_words(sections[heading])) == known
 
 
-KINDS = ("hazard", "traced", "opaque", "assumption", "ordinary")
+KINDS = ("hazard", "traced", "opaque", "whole", "assumption", "ordinary")
 
 
 def test_the_example_of_a_table_is_one() -> None:

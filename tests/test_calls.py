@@ -296,6 +296,25 @@ NOT_COVERED = {
     "an operator that is made of it and not called": (
         "{hit}def register(name, function):\n    torch.library.define(name, '()')\nregister('a::b', g)\ndef f(x): g(x)"
     ),
+    "a function whose own frame alone is opaque": "{hit}@torch.compiler.disable(recursive=False)\ndef f(x): g(x)",
+    "the same by position": "{hit}h = torch.compiler.disable(lambda x: g(x), False)\ndef f(x): h(x)",
+    "the same by a value that is not known": "{hit}@torch._dynamo.disable(recursive=DEEP)\ndef f(x): g(x)",
+    "the same in a call": ("{hit}def h(x): g(x)\nh = torch.compiler.disable(h, recursive=False)\ndef f(x): h(x)"),
+    "the same in two calls": "{hit}def h(x): g(x)\nh = torch.compiler.disable(recursive=False)(h)\ndef f(x): h(x)",
+    "the same by a name for the decorator": (
+        "{hit}off = torch.compiler.disable(recursive=False)\n@off\ndef f(x): g(x)"
+    ),
+    "the same by partial": (
+        "{hit}from functools import partial\noff = partial(torch.compiler.disable, recursive=False)\n"
+        "@off\ndef f(x): g(x)"
+    ),
+    "the same by a partial that is called": (
+        "{hit}from functools import partial\noff = partial(torch.compiler.disable, recursive=False)\n"
+        "def h(x): g(x)\nh = off(h)\ndef f(x): h(x)"
+    ),
+    "the same by a decorator of the program": (
+        "{hit}def off(function):\n    return torch.compiler.disable(function, recursive=False)\n@off\ndef f(x): g(x)"
+    ),
     "a fake of an operator": "{hit}@torch.library.register_fake('a::b')\ndef f(x): g(x)",
 }
 
@@ -304,6 +323,33 @@ NOT_COVERED = {
 def test_a_hazard_is_not_covered_by(lib: str) -> None:
     seen = lead(lib.replace("{hit}", HIT))
     assert set(seen.open) == {"os.getpid"}
+
+
+NOT_RECURSIVE = {
+    "a decorator": "import os, torch\n@torch.compiler.disable(recursive=False)\ndef f(x):\n    os.getpid()",
+    "a call": (
+        "import os, torch\ndef g(x):\n    os.getpid()\ng = torch.compiler.disable(g, recursive=False)\n"
+        "def f(x):\n    g(x)"
+    ),
+    "a partial": (
+        "import functools, os, torch\noff = functools.partial(torch._dynamo.disable, recursive=False)\n"
+        "@off\ndef f(x):\n    os.getpid()"
+    ),
+}
+
+
+@pytest.mark.parametrize("lib", NOT_RECURSIVE.values(), ids=NOT_RECURSIVE)
+def test_a_function_that_is_disabled_without_recursion_covers_what_it_does_itself(lib: str) -> None:
+    seen = lead(lib)
+    assert not seen.open and seen.covered == {"os.getpid": Effect.NOT_RECURSIVE}
+
+
+def test_a_function_that_is_disabled_with_and_without_recursion_is_followed_where_it_is_without() -> None:
+    seen = lead(
+        HIT + "def h(x): g(x)\ndeep = torch.compiler.disable(h)\nown = torch.compiler.disable(h, recursive=False)\n"
+        "def f(x):\n    deep(x)\n    own(x)"
+    )
+    assert set(seen.open) == {"os.getpid"} and not seen.covered
 
 
 def test_what_a_decorator_runs_outside_of_an_opaque_function_stays_open() -> None:

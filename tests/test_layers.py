@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks escapes alignment"),
     ("pure", "provenance record bounds syntax symbols ledger journal golden"),
     ("pure", "branches bindings programs hazards values facts classes annotations results returns contents"),
-    ("pure", "narrowing inference calls reach compiles importmap views"),
+    ("pure", "narrowing inference calls reach importmap truths compiles views"),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
     ("decide", "tally"),
