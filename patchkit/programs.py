@@ -81,6 +81,14 @@ class Scope:
         return getattr(self.node, "lineno", 1)
 
     @property
+    def runs_in(self) -> str:
+        """The function whose call runs the code right in this scope, "" where it runs when the module is imported."""
+        holder: Scope | None = self
+        while holder is not None and not holder.is_function:
+            holder = holder.parent
+        return holder.symbol if holder is not None else ""
+
+    @property
     def is_function(self) -> bool:
         return isinstance(self.node, FunctionNode)
 

@@ -7,6 +7,7 @@ keeps it away. What it meets is uncovered. The second starts behind these covers
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from patchkit.audited import Confidence, Cover, Effect, Place, Step, Unknown
@@ -132,7 +133,7 @@ def _follow(link: _Link, edge: Edge) -> _Link:
 
 
 def step_of(scope: Scope, line: int, calls: str, confidence: Confidence, branch: Branch) -> Step:
-    return Step(Place(scope.module.source.path, line), scope.symbol, calls, confidence, tuple(map(str, branch)))
+    return Step(Place(scope.module.source.path, line), scope.runs_in, calls, confidence, tuple(map(str, branch)))
 
 
 def _met(link: _Link, construct: Construct, cover: Cover | None) -> Met:
@@ -155,15 +156,23 @@ def _cover_of(scope: Scope, edge: Edge) -> Cover | None:
 
 
 def cover_site(scope: Scope, guard: Guard | None, calls: Calls) -> Cover | None:
-    """What keeps a tracer from a line of ``scope``: the function, or one around it, is opaque, or a condition is."""
+    """What keeps a tracer from what a line of ``scope`` calls: an opaque function around it, or a condition."""
+    covers = covers_around(scope, guard, calls)
+    return next((cover for cover in covers if not _is_shallow(cover)), None)
+
+
+def covers_around(scope: Scope, guard: Guard | None, calls: Calls) -> Iterator[Cover]:
+    """All that keeps a tracer from a line of ``scope``, the function's own first; shallow ones too."""
     holder: Scope | None = scope
     while holder is not None:
         registered = calls.registered(holder.module.scope).get(holder)
         cover = calls.facts(holder).cover or registered if holder.is_function else None
-        if cover is not None and not _is_shallow(cover):
-            return cover
+        if cover is not None:
+            yield cover
         holder = holder.parent
-    return _guarded(scope, guard)
+    condition = _guarded(scope, guard)
+    if condition is not None:
+        yield condition
 
 
 def prefix(met: Met, first: Step) -> Met:

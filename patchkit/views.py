@@ -15,7 +15,7 @@ from patchkit.hazards import HazardTable
 from patchkit.importmap import ImportMap, Row, find_named
 from patchkit.inference import Inference
 from patchkit.programs import Module, Program, Scope, uncollected
-from patchkit.reach import Met, Reach, cover_site, prefix, reach, step_of
+from patchkit.reach import Met, Reach, cover_site, covers_around, prefix, reach, step_of
 
 Tick = Callable[[str, int, int], None]
 HazardKey = tuple[str, str, str, str]
@@ -25,7 +25,8 @@ HazardKey = tuple[str, str, str, str]
 class Root:
     """A callable of a distribution that the caller reaches: the step there, and what covers all of its sites.
 
-    ``sites`` are the calls that are not covered, all of them where every one is.
+    ``sites`` are the calls that are not covered, all of them where every one is; ``around`` are the graph breaks that
+    the functions with these and other calls are behind.
     """
 
     target: Scope
@@ -33,6 +34,7 @@ class Root:
     cover: Cover | None
     reach: Reach
     sites: tuple[Step, ...] = ()
+    around: tuple[Cover, ...] = ()
 
     @property
     def callable(self) -> str:
@@ -56,8 +58,13 @@ class Root:
 
     @property
     def breaks(self) -> list[Cover]:
-        """The graph breaks that a tracer comes to."""
-        covers = [cover for cover, _ in self.reach.covers] if self.cover is None else [self.cover]
+        """The graph breaks that a tracer comes to, the caller's own first."""
+        return list(dict.fromkeys([*self.around, *self.inner_breaks]))
+
+    @property
+    def inner_breaks(self) -> list[Cover]:
+        """Those behind the call: in the distribution."""
+        covers = [cover for cover, _ in self.reach.covers] if self.cover is None else []
         return list(dict.fromkeys(cover for cover in covers if cover.effect.breaks_graph))
 
 
@@ -146,11 +153,11 @@ class Viewer:
 
     def _unfollowed(self, program: Program, modules: Sequence[Module], calls: Calls) -> Iterator[Unknown]:
         """The calls of these modules that lead to nothing known, where a tracer comes to them."""
-        for scope in (each for module in modules for each in module.scopes if each.is_function):
+        for scope in (each for module in modules for each in module.scopes):
             gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, program, calls)]
             if gaps and cover_site(scope, None, calls) is None:
                 for gap in gaps:
-                    yield Unknown(Place(scope.module.source.path, gap.line), gap.doubt, scope.symbol, gap.text)
+                    yield Unknown(Place(scope.module.source.path, gap.line), gap.doubt, scope.runs_in, gap.text)
 
     def _counts(self, gap: Gap, program: Program, calls: Calls) -> bool:
         """Whether a call in the caller may lead into the distributions.
@@ -188,22 +195,21 @@ class Viewer:
             yield self._root(target, sites.get(target, []), imported.get(target), calls)
 
     def _sites(self, modules: Sequence[Module], calls: Calls) -> dict[Scope, list[tuple[Scope, Edge]]]:
-        """The calls of the caller's functions that lead into the distributions."""
+        """The calls of the caller that lead into the distributions, in functions and where a module is imported."""
         sites: dict[Scope, list[tuple[Scope, Edge]]] = {}
-        for module in modules:
-            for scope in module.scopes:
-                if scope.is_function:
-                    facts = calls.facts(scope)
-                    for edge in (*facts.edges, *facts.around):
-                        if edge.target.module.source.distribution in self.subjects:
-                            sites.setdefault(edge.target, []).append((scope, edge))
+        for scope in (each for module in modules for each in module.scopes):
+            facts = calls.facts(scope)
+            for edge in (*facts.edges, *facts.around):
+                if edge.target.module.source.distribution in self.subjects:
+                    sites.setdefault(edge.target, []).append((scope, edge))
         return sites
 
     def _root(self, target: Scope, sites: list[tuple[Scope, Edge]], row: Row | None, calls: Calls) -> Root:
         found = reach(target, calls)
         covered = [(scope, edge, cover_site(scope, edge.guard, calls)) for scope, edge in sites]
-        chosen = sorted(covered, key=lambda each: (each[2] is not None, each[1].confidence is Confidence.NAME))
+        chosen = sorted(covered, key=_clearest_first)
         if chosen:
+            around = [cover for scope, edge in sites for cover in covers_around(scope, edge.guard, calls)]
             cover = chosen[0][2]
             steps = [
                 step_of(scope, edge.line, target.symbol, edge.confidence, edge.branch)
@@ -211,10 +217,17 @@ class Viewer:
                 if covering is None or cover is not None
             ]
             places = {step.place: step for step in reversed(steps)}
-            return Root(target, steps[0], cover, found, tuple(places[place] for place in sorted(places)))
+            breaks = tuple(dict.fromkeys(each for each in around if each.effect.breaks_graph))
+            return Root(target, steps[0], cover, found, tuple(places[place] for place in sorted(places)), breaks)
         assert row is not None
         step = Step(row.found.place, "", target.symbol, Confidence.DIRECT, row.found.branch)
         return Root(target, step, None, found)
+
+
+def _clearest_first(site: tuple[Scope, Edge, Cover | None]) -> tuple[bool, bool, bool]:
+    """Calls that are not covered come first, of these such in functions, of these such that are sure."""
+    scope, edge, cover = site
+    return (cover is not None, not scope.runs_in, edge.confidence is Confidence.NAME)
 
 
 def _classes_by_module(rows: Sequence[Row]) -> dict[str, list[Scope]]:
