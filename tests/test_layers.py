@@ -43,7 +43,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("people", "columns build_log"),
     ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
     ("people", "authoring_text release_text authoring_commands release_commands"),
-    ("people", "audit_text audit_commands"),
+    ("people", "audit_words audit_brief audit_text audit_commands"),
     ("people", "patch_commands drift_commands image_commands cli shortcut __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
@@ -77,6 +77,8 @@ OWNERS: dict[str, tuple[str, ...]] = {
         "authoring_commands",
         "release_text",
         "release_commands",
+        "audit_words",
+        "audit_brief",
         "audit_text",
         "audit_commands",
         "cli",
