@@ -201,8 +201,13 @@ class Program:
                 self._folders.setdefault(name, source.distribution)
 
     def over(self, overlay: Mapping[str, bytes | None]) -> Program:
-        """The same program with other texts, which lie over those that this one has already."""
-        return Program(self.sources, self._read, self._texts, {**self._overlay, **overlay})
+        """The same program with other texts, which lie over those that this one has already; other files are shared."""
+        other = Program(self.sources, self._read, self._texts, {**self._overlay, **overlay})
+        changed = {name for name, source in self.sources.items() if source.path in overlay}
+        other._data = {name: data for name, data in self._data.items() if name not in changed}
+        other._modules = {name: found for name, found in self._modules.items() if name not in changed}
+        other.unparsed = {name: why for name, why in self.unparsed.items() if name not in changed}
+        return other
 
     def has(self, name: str) -> bool:
         """Whether ``name`` is a module here, or a folder of modules (PEP 420)."""

@@ -5,6 +5,7 @@ A view is of one state of the files. The installed state, and those that patches
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -105,9 +106,11 @@ class Viewer:
         modules = self._modules(program, rows, named)
         classes = _classes_by_module(rows)
 
+        methods = _Methods(program, self.subjects)
+
         def by_name(method: str, scope: Scope) -> tuple[Scope, ...]:
             if scope.module.source.distribution in self.subjects:
-                return self._methods(program, method)
+                return methods.find(method)
             own = classes.get(scope.module.name, ())
             found = (inference.method(each, method) for each in own)
             return tuple(dict.fromkeys(each for each in found if each is not None))
@@ -115,7 +118,7 @@ class Viewer:
         calls = Calls(inference, self.table, by_name)
         roots = tuple(self._roots(rows, modules, calls))
         unknown = {gap for root in roots if root.cover is None for gap in root.reach.unknown}
-        unknown |= set(self._unfollowed(program, modules, calls)) | named | imports.lost
+        unknown |= set(self._unfollowed(modules, calls, methods)) | named | imports.lost
         asked = frozenset(self.callers)
         unknown |= {each for name in self.callers for each in imports.rest(name, asked)}
         unknown |= {
@@ -126,15 +129,18 @@ class Viewer:
 
     def look_again(self, program: Program, roots: Sequence[Root]) -> tuple[Root, ...]:
         """The same callables in another state of the distributions' files; those that are gone there are left out."""
-        calls = Calls(Inference(program, self.table), self.table, lambda method, _: self._methods(program, method))
-        found = []
+        with uncollected():
+            return tuple(self._look_again(program, roots))
+
+    def _look_again(self, program: Program, roots: Sequence[Root]) -> Iterator[Root]:
+        methods = _Methods(program, self.subjects)
+        calls = Calls(Inference(program, self.table), self.table, lambda method, _: methods.find(method))
         for root in roots:
             module = program.module(root.target.module.name)
             scopes = module.scopes if module is not None else ()
             same = [scope for scope in scopes if scope.qualname == root.target.qualname]
             if same:
-                found.append(replace(root, target=same[-1], reach=reach(same[-1], calls)))
-        return tuple(found)
+                yield replace(root, target=same[-1], reach=reach(same[-1], calls))
 
     def _rows(self, program: Program, imports: ImportMap) -> list[Row]:
         """The import map, module by module."""
@@ -151,15 +157,15 @@ class Viewer:
         found = [program.module(name) for name in self.callers if program.sources[name].path in paths]
         return list(dict.fromkeys([*(row.scope.module for row in rows), *(each for each in found if each is not None)]))
 
-    def _unfollowed(self, program: Program, modules: Sequence[Module], calls: Calls) -> Iterator[Unknown]:
+    def _unfollowed(self, modules: Sequence[Module], calls: Calls, methods: _Methods) -> Iterator[Unknown]:
         """The calls of these modules that lead to nothing known, where a tracer comes to them."""
         for scope in (each for module in modules for each in module.scopes):
-            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, program, calls)]
+            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, calls, methods)]
             if gaps and cover_site(scope, None, calls) is None:
                 for gap in gaps:
                     yield Unknown(Place(scope.module.source.path, gap.line), gap.doubt, scope.runs_in, gap.text)
 
-    def _counts(self, gap: Gap, program: Program, calls: Calls) -> bool:
+    def _counts(self, gap: Gap, calls: Calls, methods: _Methods) -> bool:
         """Whether a call in the caller may lead into the distributions.
 
         Other distributions are not asked for; a method that everything has counts where a class of these has it too.
@@ -167,16 +173,7 @@ class Viewer:
         if gap.doubt is not Doubt.DISPATCH:
             return gap.doubt is not Doubt.FOREIGN
         name = gap.text.rpartition(".")[2]
-        return not calls.is_ordinary(name) or bool(self._methods(program, name))
-
-    def _methods(self, program: Program, name: str) -> tuple[Scope, ...]:
-        subjects = (each for each, source in program.sources.items() if source.distribution in self.subjects)
-        found = []
-        for module in program.mentioning((f"def {name}(".encode(),), subjects):
-            parsed = program.module(module)
-            if parsed is not None:
-                found += [each for each in parsed.scopes if each.owner is not None and each.name == name]
-        return tuple(found)
+        return not calls.is_ordinary(name) or bool(methods.find(name))
 
     # ---- roots ------------------------------------------------------------------------------------------------
 
@@ -222,6 +219,30 @@ class Viewer:
         assert row is not None
         step = Step(row.found.place, "", target.symbol, Confidence.DIRECT, row.found.branch)
         return Root(target, step, None, found)
+
+
+class _Methods:
+    """The methods of distributions by name; only modules whose text defines such a name are parsed."""
+
+    def __init__(self, program: Program, subjects: frozenset[str]) -> None:
+        self._program = program
+        self._modules: dict[bytes, dict[str, None]] = {}
+        for name, source in program.sources.items():
+            if source.distribution in subjects:
+                for word in _DEFINED.findall(program.data(name) or b""):
+                    self._modules.setdefault(word, {})[name] = None
+        self._found: dict[str, tuple[Scope, ...]] = {}
+
+    def find(self, name: str) -> tuple[Scope, ...]:
+        """All methods called ``name``."""
+        if name not in self._found:
+            modules = map(self._program.module, self._modules.get(name.encode(), ()))
+            scopes = (scope for module in modules if module is not None for scope in module.scopes)
+            self._found[name] = tuple(each for each in scopes if each.owner is not None and each.name == name)
+        return self._found[name]
+
+
+_DEFINED = re.compile(rb"\bdef (\w+)\(")
 
 
 def _clearest_first(site: tuple[Scope, Edge, Cover | None]) -> tuple[bool, bool, bool]:
