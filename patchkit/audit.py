@@ -9,12 +9,12 @@ from importlib import resources
 
 from patchkit.audited import (
     Audit,
+    Compile,
     Contradiction,
     Cover,
     Covered,
     Hazard,
     Owner,
-    Site,
     Subject,
 )
 from patchkit.candidates import parse, read_kept_diff
@@ -77,7 +77,7 @@ def _audit(scene: Scene, asked: str, of: Sequence[str], table: HazardTable, prog
     program = Program({**caller.sources, **modules}, read_source, Texts())
     viewer = Viewer(table, subjects, caller.modules, progress)
     view = viewer.look(program)
-    compiles = tuple(sorted(find_compiles(program, caller.sources)))
+    compiles = tuple(find_compiles(program, caller.sources, table, progress))
     trials, notices = try_patches(scene, viewer, program, view.roots)
     owners = _Owners(scene, caller, program)
     return Audit(
@@ -191,7 +191,7 @@ class _Owners:
 
 
 def _contradictions(
-    view: View, compiles: tuple[Site, ...], trials: Sequence[Trial], owners: _Owners
+    view: View, compiles: tuple[Compile, ...], trials: Sequence[Trial], owners: _Owners
 ) -> Iterable[Contradiction]:
     for root in view.roots:
         known = {(cover.function, cover.maker) for cover in root.breaks}

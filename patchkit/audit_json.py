@@ -118,7 +118,7 @@ def _from_contradiction(found: Contradiction) -> dict[str, Any]:
         "owner": found.owner.value,
         "patch": None if found.patch is None else str(found.patch),
         "applied": found.applied,
-        "compiled": [_from_site(site) for site in found.compiles],
+        "compiled": [{**_from_site(each.site), "sure": each.sure} for each in found.compiles],
         "alternative": None if found.alternative is None else str(found.alternative),
     }
 

@@ -62,6 +62,17 @@ class Site:
         return (self.place, self.use.value, self.text) < (other.place, other.use.value, other.text)
 
 
+@dataclass(frozen=True, slots=True)
+class Compile:
+    """A place that compiles code as a whole; ``sure`` False: it may, by a value that the text does not tell."""
+
+    site: Site
+    sure: bool
+
+    def __lt__(self, other: Compile) -> bool:
+        return (not self.sure, self.site) < (not other.sure, other.site)
+
+
 @unique
 class DefinitionKind(Enum):
     FUNCTION = "function"
@@ -115,8 +126,13 @@ class Effect(Enum):
     """What the tracer does at a cover."""
 
     GRAPH_BREAK = "graph-break"  # stops, and goes on behind it: not possible with fullgraph=True
+    NOT_RECURSIVE = "graph-break-not-recursive"  # the same, but what the function calls is traced by itself
     OPERATOR = "operator"  # takes it as one opaque operator
     SKIPPED = "skipped"  # never comes here: a condition that holds while it traces
+
+    @property
+    def breaks_graph(self) -> bool:
+        return self in (Effect.GRAPH_BREAK, Effect.NOT_RECURSIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +194,7 @@ class Contradiction:
     """A graph break that is reached from the caller, whose distribution compiles with ``fullgraph=True``.
 
     ``applied`` False: the graph break would come with ``patch``, which is at hand. ``alternative`` is the patch of the
-    same group that has none.
+    same group that has none. ``compiles`` are sure ones first.
     """
 
     callable: str
@@ -186,8 +202,13 @@ class Contradiction:
     owner: Owner
     patch: PatchId | None
     applied: bool
-    compiles: tuple[Site, ...]
+    compiles: tuple[Compile, ...]
     alternative: PatchId | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is there now: the graph break is applied, and a place surely compiles as a whole."""
+        return self.applied and any(each.sure for each in self.compiles)
 
 
 @unique
@@ -276,7 +297,7 @@ class Audit:
     @property
     def complete(self) -> bool:
         """Nothing uncovered is left, no applied graph break stands where ``fullgraph=True`` compiles, all is read."""
-        contradicting = any(found.applied for found in self.contradictions)
+        contradicting = any(found.stands for found in self.contradictions)
         return not self.hazards and not contradicting and not self.unread
 
     @property

@@ -9,11 +9,11 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from patchkit.audited import Confidence, Cover, Doubt, Effect, Place, weakest
+from patchkit.audited import Confidence, Cover, Doubt, Place, weakest
 from patchkit.bindings import Imported, Parameter, own_expressions
 from patchkit.branches import Block, Branch, Guard, may_fail, walk
 from patchkit.classes import is_identity, is_property
-from patchkit.facts import Construct, Edge, Facts, Gap
+from patchkit.facts import Construct, Edge, Facts, Gap, Maker
 from patchkit.hazards import HazardTable
 from patchkit.inference import Inference
 from patchkit.programs import Scope
@@ -38,7 +38,7 @@ class Calls:
         self.table = table
         self._by_name = by_name
         self._facts: dict[Scope, Facts] = {}
-        self._makes: dict[Scope, str] = {}
+        self._makes: dict[Scope, Maker | None] = {}
         self._marks: dict[Scope, tuple[dict[Scope, Cover], dict[Scope, Cover]]] = {}
 
     def facts(self, scope: Scope) -> Facts:
@@ -81,7 +81,7 @@ class Calls:
         for decorator in decorators:
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
             for found in self.inference.infer(called, scope.parent or scope):
-                maker = self._maker(found)
+                maker = self._maker(found, decorator)
                 if maker is not None and maker[0] in self.table.registering:
                     continue
                 if maker is not None and not (isinstance(decorator, ast.Call) and maker[0] in self.table.of_argument):
@@ -91,14 +91,15 @@ class Calls:
                     (around if cover is None else behind).extend(self._wrappers(found.value.scope, decorator))
         return tuple(around), tuple(behind), cover
 
-    def _maker(self, found: Found) -> tuple[str, Effect] | None:
-        """The maker that a decorator is, or comes to, and its effect."""
+    def _maker(self, found: Found, node: ast.expr) -> Maker | None:
+        """The maker that a decorator is, or comes to, and its effect where ``node`` is its call."""
         match found.value:
-            case Foreign(name=name) if name in self.table.opaque:
-                return name, self.table.opaque[name]
+            case Foreign(name=name, effect=effect) if name in self.table.opaque:
+                given = (node.args, node.keywords) if isinstance(node, ast.Call) else ()
+                return name, effect or self.table.effect(name, *given)
             case FunctionValue(scope=scope):
                 maker = self.makes(scope)
-                return (f"{scope.name} ({maker})", self.table.opaque[maker]) if maker else None
+                return (f"{scope.name} ({maker[0]})", maker[1]) if maker else None
             case _:
                 return None
 
@@ -118,10 +119,10 @@ class Calls:
         returned = [found.value for found in self.inference.returned(scope)]
         return list(dict.fromkeys(value.scope for value in returned if isinstance(value, FunctionValue)))
 
-    def makes(self, scope: Scope) -> str:
-        """The maker that a function comes to when it is called, "" where it comes to none."""
+    def makes(self, scope: Scope) -> Maker | None:
+        """The maker that a function comes to when it is called, None where it comes to none."""
         if scope not in self._makes:
-            self._makes[scope] = ""
+            self._makes[scope] = None
             seen, level = {scope}, [scope]
             for _ in range(_DEEPEST):
                 for each in level:
@@ -146,11 +147,12 @@ class Calls:
     def _handed(self, module: Scope) -> tuple[dict[Scope, Cover], dict[Scope, Cover]]:
         if module not in self._marks:
             self._marks[module] = ({}, {})
-            for placed in walk(getattr(module.node, "body", ())):
-                self._note_registered(placed.node, module)
-            calls = [call for placed in walk(getattr(module.node, "body", ())) for call in _calls_in(placed.node)]
-            for call in calls:
-                makers = [maker for each in self.inference.infer(call.func, module) if (maker := self._maker(each))]
+            statements = [placed.node for placed in walk(getattr(module.node, "body", ()))]
+            for statement in statements:
+                self._note_registered(statement, module)
+            for call in (each for statement in statements for each in _calls_in(statement)):
+                found = self.inference.infer(call.func, module)
+                makers = [maker for maker in (self._maker(each, call) for each in found) if maker]
                 handed = [*call.args, *(keyword.value for keyword in call.keywords)] if makers else []
                 for value in (each.value for node in handed for each in self.inference.infer(node, module)):
                     if isinstance(value, FunctionValue):
@@ -164,8 +166,8 @@ class Calls:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             for decorator in statement.decorator_list:
                 called = decorator.func if isinstance(decorator, ast.Call) else decorator
-                for maker in filter(None, map(self._maker, self.inference.infer(called, module))):
-                    if maker[0] in self.table.registering:
+                for maker in (self._maker(each, decorator) for each in self.inference.infer(called, module)):
+                    if maker is not None and maker[0] in self.table.registering:
                         scope = module.child(statement)
                         cover = Cover(Place(module.module.source.path, decorator.lineno), scope.symbol, *maker)
                         self._marks[module][1][scope] = cover
@@ -197,7 +199,7 @@ class _Reader:
         self.scope = scope
         self.edges: list[Edge] = []
         self.hazards: list[Construct] = []
-        self.makers: list[str] = []
+        self.makers: list[Maker] = []
         self.gaps: list[Gap] = []
 
     def read(self) -> None:
@@ -255,6 +257,8 @@ class _Reader:
             case Instance(of=scope):
                 call = self.inference.method(scope, "__call__")
                 add(call or self.inference.method(scope, "forward"), weakest(sure, Confidence.ATTRIBUTE))
+            case Foreign(name=name, effect=effect) if name in self.table.opaque:
+                self.makers.append((name, effect or self.table.effect(name, node.args, node.keywords)))
             case Foreign(name=name):
                 self._foreign(name, node, sure, branch, guard)
             case Unclear():
@@ -263,9 +267,7 @@ class _Reader:
                 self.gaps.append(Gap(Doubt.RESULT, node.lineno, excerpt(node.func), guard))
 
     def _foreign(self, name: str, node: ast.Call, sure: Confidence, branch: Branch, guard: Guard | None) -> None:
-        if name in self.table.opaque:
-            self.makers.append(name)
-        elif construct := self.table.construct(name):
+        if construct := self.table.construct(name):
             self.hazards.append(Construct(construct, node.lineno, sure, branch, guard))
         elif name == "getattr" and not _names_its_attribute(node):
             self.gaps.append(Gap(Doubt.GETATTR, node.lineno, excerpt(node), guard))

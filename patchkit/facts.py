@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from patchkit.audited import Confidence, Cover, Doubt
+from patchkit.audited import Confidence, Cover, Doubt, Effect
 from patchkit.branches import Branch, Guard
 from patchkit.programs import Scope
 from patchkit.values import Wrapping
@@ -43,13 +44,17 @@ class Gap:
     guard: Guard | None = None
 
 
+Maker: TypeAlias = tuple[str, Effect]
+"""What makes a function opaque, and to what effect."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """All of that. ``cover`` is what makes the function opaque, ``around`` what decorators outside of it run."""
 
     edges: tuple[Edge, ...] = ()
     hazards: tuple[Construct, ...] = ()
-    makers: tuple[str, ...] = ()
+    makers: tuple[Maker, ...] = ()
     gaps: tuple[Gap, ...] = ()
     around: tuple[Edge, ...] = ()
     cover: Cover | None = None

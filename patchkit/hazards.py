@@ -7,7 +7,8 @@ reached under any alias is compared by that name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -34,12 +35,40 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a call: its name, and its position where it may be handed in without the name."""
+
+    name: str
+    position: int | None = None
+
+    def given(self, args: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> ast.expr | None:
+        """What is handed in for it, None where nothing is."""
+        for keyword in keywords:
+            if keyword.arg == self.name:
+                return keyword.value
+        return args[self.position] if self.position is not None and self.position < len(args) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A function that compiles others as a whole: always (``argument`` None), or where the argument is true.
+
+    ``by_name``: the argument's name says it all, so that it counts whatever is called with it.
+    """
+
+    argument: Argument | None = None
+    by_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class HazardTable:
     """A table as it is used. ``methods`` maps the bare name of a method to the construct it is taken for.
 
     ``traced`` are constructs that the tracer passes, ``traced_spaces`` whole modules of them; ``ordinary`` are names of
     methods that say nothing about the object they are called on. A maker of ``of_argument`` makes the function that it
     gets opaque under every name, a ``registering`` one where it is called as an operator, others what they give back.
+    ``recursive`` are the arguments of makers that say whether what the function calls is kept away too. ``wholes`` are
+    the functions that compile others as a whole, where a graph break is an error.
     """
 
     name: str
@@ -52,6 +81,14 @@ class HazardTable:
     registering: frozenset[str] = frozenset()
     assumptions: Assumptions = field(default_factory=lambda: Assumptions({}))
     ordinary: frozenset[str] = frozenset()
+    recursive: Mapping[str, Argument] = field(default_factory=dict)
+    wholes: Mapping[str, Whole] = field(default_factory=dict)
+
+    def effect(self, maker: str, args: Sequence[ast.expr] = (), keywords: Sequence[ast.keyword] = ()) -> Effect:
+        """What ``maker`` does to a function when it is handed these arguments; what is not plainly true is false."""
+        given = self.recursive[maker].given(args, keywords) if maker in self.recursive else None
+        is_whole = given is None or (isinstance(given, ast.Constant) and bool(given.value))
+        return self.opaque[maker] if is_whole else Effect.NOT_RECURSIVE
 
     def construct(self, name: str) -> str:
         """The hazard that a use of ``name`` is, "" where it is none. ``load()`` stands for all that its result has."""
@@ -80,8 +117,10 @@ def read_hazards(data: bytes, *, file: str) -> HazardTable:
     traced = [name for table in top.tables("traced", most=MOST_ENTRIES) for name in _read_traced(table)]
     opaque: dict[str, Effect] = {}
     places: dict[str, str] = {}
+    recursive: dict[str, Argument] = {}
     for table in top.tables("opaque", most=MOST_ENTRIES):
-        _read_opaque(table, opaque, places)
+        _read_opaque(table, opaque, places, recursive)
+    wholes = {name: whole for table in top.tables("whole", most=MOST_ENTRIES) for name, whole in _read_whole(table)}
     assumed = dict(pair for table in top.tables("assumption", most=MOST_ENTRIES) for pair in _read_assumption(table))
     ordinary = frozenset(name for table in top.tables("ordinary", most=MOST_ENTRIES) for name in _read_ordinary(table))
     for construct in traced:
@@ -100,6 +139,8 @@ def read_hazards(data: bytes, *, file: str) -> HazardTable:
         frozenset(maker for maker, place in places.items() if place == "registration"),
         Assumptions(assumed),
         ordinary,
+        recursive,
+        wholes,
     )
 
 
@@ -134,7 +175,9 @@ def _read_traced(table: Table) -> tuple[str, ...]:
     return constructs
 
 
-def _read_opaque(table: Table, opaque: dict[str, Effect], places: dict[str, str]) -> None:
+def _read_opaque(
+    table: Table, opaque: dict[str, Effect], places: dict[str, str], recursive: dict[str, Argument]
+) -> None:
     table.text("reason", required=True)
     makers = table.texts("makers")
     effect = _read_word(table, "effect", {each.value: each for each in (Effect.GRAPH_BREAK, Effect.OPERATOR)})
@@ -142,7 +185,31 @@ def _read_opaque(table: Table, opaque: dict[str, Effect], places: dict[str, str]
     if effect is not None:
         opaque.update(dict.fromkeys(makers, effect))
     places.update(dict.fromkeys(makers, place or ""))
+    argument = _read_argument(table, "recursive-")
+    if argument is not None:
+        recursive.update(dict.fromkeys(makers, argument))
     table.finish()
+
+
+def _read_argument(table: Table, prefix: str = "") -> Argument | None:
+    name = table.text(f"{prefix}argument")
+    position = table.integer(f"{prefix}position", default=-1, low=0, high=MOST_ENTRIES)
+    if position >= 0 and not name:
+        table.note(f"{prefix}position", f'says nothing without "{prefix}argument"')
+    return Argument(name, position if position >= 0 else None) if name else None
+
+
+def _read_whole(table: Table) -> list[tuple[str, Whole]]:
+    table.text("reason", required=True)
+    callables = table.texts("callables")
+    for index, name in enumerate(callables):
+        if not _is_dotted(name):
+            table.note(f"callables[{index}]", f'"{name}" is not a dotted name, such as "torch.compile"')
+    if not callables:
+        table.note("callables", 'names nothing; write dotted names such as ["torch.compile"]')
+    whole = Whole(_read_argument(table), table.flag("by-name", default=False))
+    table.finish()
+    return [(name, whole) for name in callables]
 
 
 def _read_word(table: Table, key: str, known: Mapping[str, T], *, default: str = "") -> T | None:

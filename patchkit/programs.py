@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -77,6 +79,14 @@ class Scope:
     @property
     def line(self) -> int:
         return getattr(self.node, "lineno", 1)
+
+    @property
+    def runs_in(self) -> str:
+        """The function whose call runs the code right in this scope, "" where it runs when the module is imported."""
+        holder: Scope | None = self
+        while holder is not None and not holder.is_function:
+            holder = holder.parent
+        return holder.symbol if holder is not None else ""
 
     @property
     def is_function(self) -> bool:
@@ -153,6 +163,18 @@ class Module:
         return found
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the search for garbage: trees are large and stay, and looking takes four times as long as parsing."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 Read = Callable[[Source], bytes | None]
 
 
@@ -179,8 +201,13 @@ class Program:
                 self._folders.setdefault(name, source.distribution)
 
     def over(self, overlay: Mapping[str, bytes | None]) -> Program:
-        """The same program with other texts, which lie over those that this one has already."""
-        return Program(self.sources, self._read, self._texts, {**self._overlay, **overlay})
+        """The same program with other texts, which lie over those that this one has already; other files are shared."""
+        other = Program(self.sources, self._read, self._texts, {**self._overlay, **overlay})
+        changed = {name for name, source in self.sources.items() if source.path in overlay}
+        other._data = {name: data for name, data in self._data.items() if name not in changed}
+        other._modules = {name: found for name, found in self._modules.items() if name not in changed}
+        other.unparsed = {name: why for name, why in self.unparsed.items() if name not in changed}
+        return other
 
     def has(self, name: str) -> bool:
         """Whether ``name`` is a module here, or a folder of modules (PEP 420)."""

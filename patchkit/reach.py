@@ -7,6 +7,7 @@ keeps it away. What it meets is uncovered. The second starts behind these covers
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from patchkit.audited import Confidence, Cover, Effect, Place, Step, Unknown
@@ -37,7 +38,6 @@ class Reach:
     covered: list[Met] = field(default_factory=list)
     covers: list[tuple[Cover, tuple[Step, ...]]] = field(default_factory=list)
     unknown: set[Unknown] = field(default_factory=set)
-    visited: set[Scope] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +67,37 @@ def reach(start: Scope, calls: Calls) -> Reach:
 
 def _walk_traced(start: Scope, calls: Calls, found: Reach) -> list[tuple[_Link, Cover]]:
     behind: list[tuple[_Link, Cover]] = []
-    queue = deque([_Link(start)])
-    found.visited.add(start)
+    queue: deque[tuple[_Link, Cover | None]] = deque([(_Link(start), None)])
+    seen: set[tuple[Scope, Cover | None]] = {(start, None)}
     while queue:
-        link = queue.popleft()
+        link, wrapped = queue.popleft()
         facts = calls.facts(link.scope)
         edges = list(facts.around)
-        if facts.cover is not None:
-            found.covers.append((facts.cover, link.chain()))
-            behind.append((link, facts.cover))
+        own = facts.cover or wrapped
+        if own is None:
+            _meet(link, facts, found)
         else:
+            found.covers.append((own, link.chain()))
+            behind.append((link, own))
+        if own is None or _is_shallow(own):
             edges += facts.edges
-            _meet(link, facts, found, behind)
         for edge in edges:
             cover = _cover_of(link.scope, edge)
-            if cover is not None:
+            if cover is not None and not _is_shallow(cover):
                 found.covers.append((cover, link.chain()))
                 behind.append((_follow(link, edge), cover))
-            elif edge.target not in found.visited:
-                found.visited.add(edge.target)
-                queue.append(_follow(link, edge))
+            elif (edge.target, cover) not in seen:
+                seen.add((edge.target, cover))
+                queue.append((_follow(link, edge), cover))
     return behind
 
 
-def _meet(link: _Link, facts: Facts, found: Reach, behind: list[tuple[_Link, Cover]]) -> None:
+def _is_shallow(cover: Cover) -> bool:
+    """Whether only the function itself is kept from the tracer: what it calls is traced, call by call."""
+    return cover.effect is Effect.NOT_RECURSIVE
+
+
+def _meet(link: _Link, facts: Facts, found: Reach) -> None:
     path = link.scope.module.source.path
     for construct in facts.hazards:
         cover = _guarded(link.scope, construct.guard)
@@ -126,7 +133,7 @@ def _follow(link: _Link, edge: Edge) -> _Link:
 
 
 def step_of(scope: Scope, line: int, calls: str, confidence: Confidence, branch: Branch) -> Step:
-    return Step(Place(scope.module.source.path, line), scope.symbol, calls, confidence, tuple(map(str, branch)))
+    return Step(Place(scope.module.source.path, line), scope.runs_in, calls, confidence, tuple(map(str, branch)))
 
 
 def _met(link: _Link, construct: Construct, cover: Cover | None) -> Met:
@@ -149,15 +156,23 @@ def _cover_of(scope: Scope, edge: Edge) -> Cover | None:
 
 
 def cover_site(scope: Scope, guard: Guard | None, calls: Calls) -> Cover | None:
-    """What keeps a tracer from a line of ``scope``: the function, or one around it, is opaque, or a condition is."""
+    """What keeps a tracer from what a line of ``scope`` calls: an opaque function around it, or a condition."""
+    covers = covers_around(scope, guard, calls)
+    return next((cover for cover in covers if not _is_shallow(cover)), None)
+
+
+def covers_around(scope: Scope, guard: Guard | None, calls: Calls) -> Iterator[Cover]:
+    """All that keeps a tracer from a line of ``scope``, the function's own first; shallow ones too."""
     holder: Scope | None = scope
     while holder is not None:
         registered = calls.registered(holder.module.scope).get(holder)
         cover = calls.facts(holder).cover or registered if holder.is_function else None
         if cover is not None:
-            return cover
+            yield cover
         holder = holder.parent
-    return _guarded(scope, guard)
+    condition = _guarded(scope, guard)
+    if condition is not None:
+        yield condition
 
 
 def prefix(met: Met, first: Step) -> Met:

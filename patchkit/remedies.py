@@ -45,7 +45,7 @@ def try_patches(
         if overlay is not None:
             again = viewer.look_again(program.over(overlay), roots)
             open_ = frozenset(key_of(root.callable, met) for root in again for met in root.open)
-            breaks = {root.callable: tuple(root.breaks) for root in again}
+            breaks = {root.callable: tuple(root.inner_breaks) for root in again}
             found.append(Trial(patch, open_, breaks))
     return found, notices
 

@@ -55,6 +55,8 @@ class Returns:
             case Instance(of=of):
                 method = self._known.method(of, "__call__")
                 return self.returned(method) if method is not None else ()
+            case Foreign(name=name) as maker if name in self._known.table.opaque:
+                return self._opaque_result(maker, call, scope)
             case Foreign(name=name):
                 return self._foreign_result(name, call, scope)
             case Unclear():
@@ -62,18 +64,30 @@ class Returns:
             case _:
                 return ()
 
+    def _opaque_result(self, maker: Foreign, call: ast.Call, scope: Scope) -> Answers:
+        """The functions that are handed to ``maker``, opaque; without arguments, what makes the next function so."""
+        effect = maker.effect or self._known.table.effect(maker.name, call.args, call.keywords)
+        handed = [each for value in call.args for each in self._known.infer(value, scope)]
+        wrapping = Wrapping(maker.name, effect, scope.module.source.path, call.lineno)
+        return tuple(
+            replace(each, value=FunctionValue(each.value.scope, wrapping))
+            for each in handed
+            if isinstance(each.value, FunctionValue)
+        ) or (Found(Foreign(f"{maker.name}()", instance=True) if call.args else replace(maker, effect=effect)),)
+
+    def _prepared(self, found: Found, call: ast.Call) -> Found:
+        """What ``partial`` gives: a maker remembers the arguments that decide about its effect."""
+        match found.value:
+            case Foreign(name=name, effect=None) as maker if name in self._known.table.opaque:
+                effect = self._known.table.effect(name, call.args[1:], call.keywords)
+                return replace(found, value=replace(maker, effect=effect))
+            case _:
+                return found
+
     def _foreign_result(self, name: str, call: ast.Call, scope: Scope) -> Answers:
-        if name in self._known.table.opaque:
-            handed = [each for value in call.args for each in self._known.infer(value, scope)]
-            wrapping = Wrapping(name, self._known.table.opaque[name], scope.module.source.path, call.lineno)
-            return tuple(
-                replace(each, value=FunctionValue(each.value.scope, wrapping))
-                for each in handed
-                if isinstance(each.value, FunctionValue)
-            ) or (Found(Foreign(f"{name}()", instance=True)),)
         if name in SAME:
             handed = [each for value in call.args[:1] for each in self._known.infer(value, scope)]
-            return tuple(each for each in handed if not getattr(each.value, "instance", False))
+            return tuple(self._prepared(each, call) for each in handed if not getattr(each.value, "instance", False))
         if name == "types.SimpleNamespace":
             return (Found(Record(call, scope)),)
         if name in ("getattr", "super", *IMPORTING):

@@ -48,10 +48,14 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Something of another distribution, by its dotted name; ``instance`` says that it is an object of that class."""
+    """Something of another distribution, by its dotted name; ``instance`` says that it is an object of that class.
+
+    ``effect`` is what it makes of a function where arguments that decide about that were handed in before (`partial`).
+    """
 
     name: str
     instance: bool = False
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,18 @@ A view is of one state of the files. The installed state, and those that patches
 
 from __future__ import annotations
 
-import gc
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from patchkit.audited import Confidence, Cover, Doubt, Effect, Hazard, Place, Step, Unknown
+from patchkit.audited import Confidence, Cover, Doubt, Hazard, Place, Step, Unknown
 from patchkit.calls import Calls
 from patchkit.facts import Edge, Gap
 from patchkit.hazards import HazardTable
 from patchkit.importmap import ImportMap, Row, find_named
 from patchkit.inference import Inference
-from patchkit.programs import Module, Program, Scope
-from patchkit.reach import Met, Reach, cover_site, prefix, reach, step_of
+from patchkit.programs import Module, Program, Scope, uncollected
+from patchkit.reach import Met, Reach, cover_site, covers_around, prefix, reach, step_of
 
 Tick = Callable[[str, int, int], None]
 HazardKey = tuple[str, str, str, str]
@@ -26,7 +26,8 @@ HazardKey = tuple[str, str, str, str]
 class Root:
     """A callable of a distribution that the caller reaches: the step there, and what covers all of its sites.
 
-    ``sites`` are the calls that are not covered, all of them where every one is.
+    ``sites`` are the calls that are not covered, all of them where every one is; ``around`` are the graph breaks that
+    the functions with these and other calls are behind.
     """
 
     target: Scope
@@ -34,6 +35,7 @@ class Root:
     cover: Cover | None
     reach: Reach
     sites: tuple[Step, ...] = ()
+    around: tuple[Cover, ...] = ()
 
     @property
     def callable(self) -> str:
@@ -57,9 +59,14 @@ class Root:
 
     @property
     def breaks(self) -> list[Cover]:
-        """The graph breaks that a tracer comes to."""
-        covers = [cover for cover, _ in self.reach.covers] if self.cover is None else [self.cover]
-        return list(dict.fromkeys(cover for cover in covers if cover.effect is Effect.GRAPH_BREAK))
+        """The graph breaks that a tracer comes to, the caller's own first."""
+        return list(dict.fromkeys([*self.around, *self.inner_breaks]))
+
+    @property
+    def inner_breaks(self) -> list[Cover]:
+        """Those behind the call: in the distribution."""
+        covers = [cover for cover, _ in self.reach.covers] if self.cover is None else []
+        return list(dict.fromkeys(cover for cover in covers if cover.effect.breaks_graph))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +95,8 @@ class Viewer:
 
     def look(self, program: Program) -> View:
         """The view of ``program``. Modules that cannot be parsed are among the unknown."""
-        collecting = gc.isenabled()
-        gc.disable()  # trees are large and stay: looking for garbage among them takes four times as long as parsing
-        try:
+        with uncollected():
             return self._look(program)
-        finally:
-            if collecting:
-                gc.enable()
 
     def _look(self, program: Program) -> View:
         inference = Inference(program, self.table)
@@ -104,9 +106,11 @@ class Viewer:
         modules = self._modules(program, rows, named)
         classes = _classes_by_module(rows)
 
+        methods = _Methods(program, self.subjects)
+
         def by_name(method: str, scope: Scope) -> tuple[Scope, ...]:
             if scope.module.source.distribution in self.subjects:
-                return self._methods(program, method)
+                return methods.find(method)
             own = classes.get(scope.module.name, ())
             found = (inference.method(each, method) for each in own)
             return tuple(dict.fromkeys(each for each in found if each is not None))
@@ -114,7 +118,7 @@ class Viewer:
         calls = Calls(inference, self.table, by_name)
         roots = tuple(self._roots(rows, modules, calls))
         unknown = {gap for root in roots if root.cover is None for gap in root.reach.unknown}
-        unknown |= set(self._unfollowed(program, modules, calls)) | named | imports.lost
+        unknown |= set(self._unfollowed(modules, calls, methods)) | named | imports.lost
         asked = frozenset(self.callers)
         unknown |= {each for name in self.callers for each in imports.rest(name, asked)}
         unknown |= {
@@ -125,15 +129,18 @@ class Viewer:
 
     def look_again(self, program: Program, roots: Sequence[Root]) -> tuple[Root, ...]:
         """The same callables in another state of the distributions' files; those that are gone there are left out."""
-        calls = Calls(Inference(program, self.table), self.table, lambda method, _: self._methods(program, method))
-        found = []
+        with uncollected():
+            return tuple(self._look_again(program, roots))
+
+    def _look_again(self, program: Program, roots: Sequence[Root]) -> Iterator[Root]:
+        methods = _Methods(program, self.subjects)
+        calls = Calls(Inference(program, self.table), self.table, lambda method, _: methods.find(method))
         for root in roots:
             module = program.module(root.target.module.name)
             scopes = module.scopes if module is not None else ()
             same = [scope for scope in scopes if scope.qualname == root.target.qualname]
             if same:
-                found.append(replace(root, target=same[-1], reach=reach(same[-1], calls)))
-        return tuple(found)
+                yield replace(root, target=same[-1], reach=reach(same[-1], calls))
 
     def _rows(self, program: Program, imports: ImportMap) -> list[Row]:
         """The import map, module by module."""
@@ -150,15 +157,15 @@ class Viewer:
         found = [program.module(name) for name in self.callers if program.sources[name].path in paths]
         return list(dict.fromkeys([*(row.scope.module for row in rows), *(each for each in found if each is not None)]))
 
-    def _unfollowed(self, program: Program, modules: Sequence[Module], calls: Calls) -> Iterator[Unknown]:
+    def _unfollowed(self, modules: Sequence[Module], calls: Calls, methods: _Methods) -> Iterator[Unknown]:
         """The calls of these modules that lead to nothing known, where a tracer comes to them."""
-        for scope in (each for module in modules for each in module.scopes if each.is_function):
-            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, program, calls)]
+        for scope in (each for module in modules for each in module.scopes):
+            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, calls, methods)]
             if gaps and cover_site(scope, None, calls) is None:
                 for gap in gaps:
-                    yield Unknown(Place(scope.module.source.path, gap.line), gap.doubt, scope.symbol, gap.text)
+                    yield Unknown(Place(scope.module.source.path, gap.line), gap.doubt, scope.runs_in, gap.text)
 
-    def _counts(self, gap: Gap, program: Program, calls: Calls) -> bool:
+    def _counts(self, gap: Gap, calls: Calls, methods: _Methods) -> bool:
         """Whether a call in the caller may lead into the distributions.
 
         Other distributions are not asked for; a method that everything has counts where a class of these has it too.
@@ -166,16 +173,7 @@ class Viewer:
         if gap.doubt is not Doubt.DISPATCH:
             return gap.doubt is not Doubt.FOREIGN
         name = gap.text.rpartition(".")[2]
-        return not calls.is_ordinary(name) or bool(self._methods(program, name))
-
-    def _methods(self, program: Program, name: str) -> tuple[Scope, ...]:
-        subjects = (each for each, source in program.sources.items() if source.distribution in self.subjects)
-        found = []
-        for module in program.mentioning((f"def {name}(".encode(),), subjects):
-            parsed = program.module(module)
-            if parsed is not None:
-                found += [each for each in parsed.scopes if each.owner is not None and each.name == name]
-        return tuple(found)
+        return not calls.is_ordinary(name) or bool(methods.find(name))
 
     # ---- roots ------------------------------------------------------------------------------------------------
 
@@ -194,22 +192,21 @@ class Viewer:
             yield self._root(target, sites.get(target, []), imported.get(target), calls)
 
     def _sites(self, modules: Sequence[Module], calls: Calls) -> dict[Scope, list[tuple[Scope, Edge]]]:
-        """The calls of the caller's functions that lead into the distributions."""
+        """The calls of the caller that lead into the distributions, in functions and where a module is imported."""
         sites: dict[Scope, list[tuple[Scope, Edge]]] = {}
-        for module in modules:
-            for scope in module.scopes:
-                if scope.is_function:
-                    facts = calls.facts(scope)
-                    for edge in (*facts.edges, *facts.around):
-                        if edge.target.module.source.distribution in self.subjects:
-                            sites.setdefault(edge.target, []).append((scope, edge))
+        for scope in (each for module in modules for each in module.scopes):
+            facts = calls.facts(scope)
+            for edge in (*facts.edges, *facts.around):
+                if edge.target.module.source.distribution in self.subjects:
+                    sites.setdefault(edge.target, []).append((scope, edge))
         return sites
 
     def _root(self, target: Scope, sites: list[tuple[Scope, Edge]], row: Row | None, calls: Calls) -> Root:
         found = reach(target, calls)
         covered = [(scope, edge, cover_site(scope, edge.guard, calls)) for scope, edge in sites]
-        chosen = sorted(covered, key=lambda each: (each[2] is not None, each[1].confidence is Confidence.NAME))
+        chosen = sorted(covered, key=_clearest_first)
         if chosen:
+            around = [cover for scope, edge in sites for cover in covers_around(scope, edge.guard, calls)]
             cover = chosen[0][2]
             steps = [
                 step_of(scope, edge.line, target.symbol, edge.confidence, edge.branch)
@@ -217,10 +214,41 @@ class Viewer:
                 if covering is None or cover is not None
             ]
             places = {step.place: step for step in reversed(steps)}
-            return Root(target, steps[0], cover, found, tuple(places[place] for place in sorted(places)))
+            breaks = tuple(dict.fromkeys(each for each in around if each.effect.breaks_graph))
+            return Root(target, steps[0], cover, found, tuple(places[place] for place in sorted(places)), breaks)
         assert row is not None
         step = Step(row.found.place, "", target.symbol, Confidence.DIRECT, row.found.branch)
         return Root(target, step, None, found)
+
+
+class _Methods:
+    """The methods of distributions by name; only modules whose text defines such a name are parsed."""
+
+    def __init__(self, program: Program, subjects: frozenset[str]) -> None:
+        self._program = program
+        self._modules: dict[bytes, dict[str, None]] = {}
+        for name, source in program.sources.items():
+            if source.distribution in subjects:
+                for word in _DEFINED.findall(program.data(name) or b""):
+                    self._modules.setdefault(word, {})[name] = None
+        self._found: dict[str, tuple[Scope, ...]] = {}
+
+    def find(self, name: str) -> tuple[Scope, ...]:
+        """All methods called ``name``."""
+        if name not in self._found:
+            modules = map(self._program.module, self._modules.get(name.encode(), ()))
+            scopes = (scope for module in modules if module is not None for scope in module.scopes)
+            self._found[name] = tuple(each for each in scopes if each.owner is not None and each.name == name)
+        return self._found[name]
+
+
+_DEFINED = re.compile(rb"\bdef (\w+)\(")
+
+
+def _clearest_first(site: tuple[Scope, Edge, Cover | None]) -> tuple[bool, bool, bool]:
+    """Calls that are not covered come first, of these such in functions, of these such that are sure."""
+    scope, edge, cover = site
+    return (cover is not None, not scope.runs_in, edge.confidence is Confidence.NAME)
 
 
 def _classes_by_module(rows: Sequence[Row]) -> dict[str, list[Scope]]:

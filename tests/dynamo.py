@@ -173,6 +173,8 @@ SNIPPETS = {
     "socket.gethostname": "socket.gethostname()",
     "urllib.request.urlopen": "urllib.request.urlopen('data:,a')",
     "torch.Tensor.tolist": "x.tolist()",
+    "torch._dynamo.graph_break": "torch._dynamo.graph_break()",
+    "torch._dynamo.skip_frame": "torch._dynamo.skip_frame()",
     "torch.save": "torch.save(x, F)",
     "torch.load": "torch.load(T)",
     "functools.cache": "CACHED(N)",
@@ -255,6 +257,40 @@ MAKERS = {
         "OTHER.impl('e', implementation, 'CPU')\n"
         "torch.library.register_fake('dynamo_table::e', torch.empty_like)\n"
         "opaque = torch.ops.dynamo_table.e"
+    ),
+}
+# What compiles ``construct`` as a whole, "{yes}" being the value of the argument that decides; ``X`` is a tensor.
+WHOLES = {
+    "torch.compile": "torch.compile(construct, fullgraph={yes}, backend='eager')(X)",
+    "torch.nn.Module.compile": "MODEL.compile(fullgraph={yes}, backend='eager'); MODEL(X)",
+    "torch._dynamo.optimize": "torch._dynamo.optimize('eager', nopython={yes})(construct)(X)",
+    "torch.export.export": "torch.export.export(MODEL, (X,), strict={yes})",
+    "torch._dynamo.error_on_graph_break": (
+        "with torch._dynamo.error_on_graph_break({yes}): torch.compile(construct, backend='eager')(X)"
+    ),
+    "torch._dynamo.optimize_assert": "torch._dynamo.optimize_assert('eager')(construct)(X)",
+    "torch._dynamo.export": "torch._dynamo.export(construct)(X)",
+}
+# The same with other values, and what is no such place: each with whether a graph break is an error there.
+SPELLINGS = {
+    "torch.compile(fullgraph=1)": ("torch.compile(construct, fullgraph=1, backend='eager')(X)", True),
+    "torch.compile(**{'fullgraph': True})": (
+        "torch.compile(construct, **{'fullgraph': True}, backend='eager')(X)",
+        True,
+    ),
+    "torch.compile(fullgraph=True)(f)": ("torch.compile(fullgraph=True, backend='eager')(construct)(X)", True),
+    "functools.partial(torch.compile, fullgraph=True)": (
+        "functools.partial(torch.compile, fullgraph=True, backend='eager')(construct)(X)",
+        True,
+    ),
+    "torch.compile()": ("torch.compile(construct, backend='eager')(X)", False),
+    "torch._dynamo.optimize()": ("torch._dynamo.optimize('eager')(construct)(X)", False),
+    "torch.export.export()": ("torch.export.export(MODEL, (X,))", False),
+    "torch.export.draft_export()": ("torch.export.draft_export(MODEL, (X,))", False),
+    "torch._dynamo.explain()": ("torch._dynamo.explain(construct)(X)", False),
+    "torch.compiler.set_stance('eager_then_compile')": (
+        "with torch.compiler.set_stance('eager_then_compile'): torch.compile(construct, backend='eager')(X)",
+        False,
     ),
 }
 # Conditions that hold while code is traced, and what would stop the tracer if they did not.
@@ -370,6 +406,49 @@ def run_makers(makers: list[str]) -> Iterator[dict[str, Any]]:
         yield {"construct": maker, "result": effect}
 
 
+def run_recursion(arguments: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Makers with ``argument=False``: whether what the opaque function calls is traced, and not the function itself."""
+    import torch
+
+    for maker, argument in arguments.items():
+        graph: list[str] = []
+
+        def record(module: Any, inputs: Any, graph: list[str] = graph) -> Any:
+            graph.extend(str(node.target) for node in module.graph.nodes)
+            return module
+
+        space: dict[str, Any] = {}
+        text = "import torch\ndef deep(x): return x.sin()\ndef own(x): return deep(x.cos())\n"
+        exec(f"{text}opaque = {maker}(own, {argument}=False)\ndef construct(x): return opaque(x) + 1", space)
+        torch._dynamo.reset()
+        torch.compile(space["construct"], backend=record)(torch.ones(2))
+        own, deep = "cos" in graph, "sin" in graph
+        allowed = own or _compiles(space["construct"], torch, whole=True)
+        effect = "none" if allowed else "graph-break-not-recursive" if deep else "graph-break"
+        yield {"construct": f"{maker}({argument}=False)", "result": effect}
+
+
+def run_wholes(snippets: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Each snippet that compiles ``construct``, with whether a graph break in it is an error."""
+    import functools
+
+    import torch
+
+    warnings.simplefilter("ignore")
+    for name, snippet in snippets.items():
+        text = "@torch.compiler.disable\ndef opaque(x): return x * 2\ndef construct(x): return opaque(x) + 1\n"
+        text += "class Model(torch.nn.Module):\n    def forward(self, x): return construct(x)\n"
+        space: dict[str, Any] = {"torch": torch, "functools": functools, "X": torch.ones(2)}
+        exec(f"{text}MODEL = Model()\n", space)
+        torch._dynamo.reset()
+        try:
+            exec(snippet, space)
+        except torch._dynamo.exc.Unsupported:
+            yield {"construct": name, "result": "forbids"}
+        else:
+            yield {"construct": name, "result": "allows"}
+
+
 def run_conditions(conditions: list[str]) -> Iterator[dict[str, Any]]:
     """Each condition with whether it holds while code is traced."""
     import torch
@@ -402,10 +481,42 @@ def measure(document: dict[str, Any]) -> dict[str, Any]:
     wanted = {**dict.fromkeys(hazards, "stops"), **{name: "traced" for name in traced if not name.endswith("*")}}
     rows = list(run([*wanted]))
     makers, conditions = list(run_makers([*effects])), list(run_conditions(list(CONDITIONS)))
+    deciding = {
+        maker: entry["recursive-argument"]
+        for entry in document["opaque"]
+        for maker in entry["makers"]
+        if "recursive-argument" in entry
+    }
+    recursion = list(run_recursion(deciding))
+    wholes = measure_wholes(document)
     wrong = [row for row in rows if row["result"] not in (wanted[row["construct"]], "absent")]
     wrong += [row for row in makers if row["result"] != effects[row["construct"]]]
     wrong += [row for row in conditions if row["result"] != "holds"]
-    return {"torch": torch.__version__, "rows": rows, "makers": makers, "conditions": conditions, "wrong": wrong}
+    wrong += [row for row in recursion if row["result"] != "graph-break-not-recursive"]
+    wrong += [row for row in wholes if row["result"] != row["wanted"]]
+    return {
+        "torch": torch.__version__,
+        "rows": rows,
+        "makers": [*makers, *recursion],
+        "wholes": wholes,
+        "conditions": conditions,
+        "wrong": wrong,
+    }
+
+
+def measure_wholes(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """What forbids graph breaks: the table's functions with their argument true and false, and other spellings."""
+    snippets: dict[str, str] = {}
+    wanted: dict[str, str] = {}
+    for entry in document["whole"]:
+        for name in entry["callables"]:
+            for value in (True, False) if "argument" in entry else (None,):
+                told = f"{name}({entry['argument']}={value})" if value is not None else f"{name}()"
+                snippets[told] = WHOLES[name].replace("{yes}", str(value))
+                wanted[told] = "allows" if value is False else "forbids"
+    snippets.update({name: snippet for name, (snippet, _) in SPELLINGS.items()})
+    wanted.update({name: "forbids" if forbids else "allows" for name, (_, forbids) in SPELLINGS.items()})
+    return [{**row, "wanted": wanted[row["construct"]]} for row in run_wholes(snippets)]
 
 
 def main(arguments: list[str]) -> int:
@@ -423,6 +534,9 @@ def main(arguments: list[str]) -> int:
     print("\n| what makes a function opaque | | result |\n| --- | --- | --- |")
     for row in (*found["makers"], *found["conditions"]):
         print(f"| `{row['construct']}` | | {row['result']} |")
+    print("\n| what compiles as a whole | | a graph break |\n| --- | --- | --- |")
+    for row in found["wholes"]:
+        print(f"| `{row['construct']}` | | {'is an error' if row['result'] == 'forbids' else 'is allowed'} |")
     for row in found["wrong"]:
         print(f"not as the table says: {row}", file=sys.stderr)
     return 1 if found["wrong"] else 0

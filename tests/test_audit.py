@@ -147,6 +147,75 @@ def test_a_patch_that_contradicts_is_told_with_the_compile_call_and_the_alternat
     assert "complete as far as a static view goes" in audit("app.layers").expect(0).out
 
 
+def test_a_value_that_is_not_known_is_told_and_is_no_contradiction_by_itself(
+    audit: Audit, patchkit: RunPatchkit, site: Path
+) -> None:
+    runner = site / "app" / "runner.py"
+    runner.write_text(CALLER["app/runner.py"].replace("fullgraph=True", "fullgraph=model.whole"))
+    patchkit("apply", "--site-packages", site, cwd=site.parent).expect()
+    document = audit("app.layers", "--json").expect(0).json()
+    [found] = document["contradictions"]
+    assert found["applied"] and [(each["line"], each["sure"]) for each in found["compiled"]] == [(5, False)]
+    said = audit("app.layers").expect(0).out
+    assert "code that may be compiled as a whole" in said
+    assert "perhaps torch.compile(fullgraph=model.whole) at app/runner.py:5" in said
+    assert audit("app.layers", "--quiet").expect(0).out == ""
+
+
+OPTIONS = {
+    "in the same module": "import torch\n\nK = {'fullgraph': True}\n\ndef run(m):\n    return torch.compile(m, **K)\n",
+    "in another one": "import torch\nfrom .quiet import K\n\n\ndef run(m):\n    return torch.compile(m, **K)\n",
+}
+
+
+@pytest.mark.parametrize("text", OPTIONS.values(), ids=OPTIONS)
+def test_options_that_are_kept_in_a_mapping_contradict(
+    audit: Audit, patchkit: RunPatchkit, site: Path, text: str
+) -> None:
+    quiet = site / "app" / "quiet.py"
+    quiet.write_text("K = dict(fullgraph=1)\n" + quiet.read_text())
+    (site / "app" / "runner.py").write_text(text)
+    patchkit("apply", "--site-packages", site, cwd=site.parent).expect()
+    [found] = audit("app.layers", "--json").expect(1).json()["contradictions"]
+    assert ("app/runner.py", 6, True) in {(each["path"], each["line"], each["sure"]) for each in found["compiled"]}
+
+
+OWNERS = {
+    "the caller's": ("app/layers.py", "def forward", "import torch\n@torch.compiler.disable\ndef forward", "caller"),
+    "upstream's": ("lib/core.py", "def build", "@torch.compiler.disable\ndef build", "upstream"),
+}
+
+
+@pytest.mark.parametrize(("path", "old", "new", "owner"), OWNERS.values(), ids=OWNERS)
+def test_a_graph_break_contradicts_whoever_put_it_there(
+    audit: Audit, site: Path, path: str, old: str, new: str, owner: str
+) -> None:
+    (site / path).write_text((site / path).read_text().replace(old, new))
+    found = [each for each in audit("app.layers", "--json").expect(1).json()["contradictions"] if each["applied"]]
+    assert [(each["owner"], each["graph_break"]["path"], each["alternative"]) for each in found] == [
+        (owner, path, None)
+    ]
+    whose = {"caller": "the caller", "upstream": "upstream"}[owner]
+    assert f"torch.compiler.disable at {path}:" in (said := audit("app.layers").expect(1).out)
+    assert f"(of {whose})" in said and "not complete: 1 contradiction" in said
+
+
+def test_a_compile_call_in_an_editable_checkout_contradicts(
+    audit: Audit, patchkit: RunPatchkit, site: Path, tmp_path: Path
+) -> None:
+    patchkit("apply", "--site-packages", site, cwd=site.parent).expect()
+    checkout = tmp_path / "checkout" / "src"
+    for path, text in CALLER.items():
+        file = checkout / path.replace("app", "own", 1)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (site / "__editable__.own-1.pth").write_text(f"{checkout}\n")
+    for operand in ("own.layers", "checkout/src/own/layers.py", "checkout/src"):
+        [found] = audit(operand, "--json").expect(1).json()["contradictions"]
+        assert [(each["path"], each["line"]) for each in found["compiled"]] == [("checkout/src/own/runner.py", 5)]
+        assert found["alternative"] == "fixes/operator"
+
+
 def test_what_upstream_covers_itself_is_upstreams(audit: Audit, site: Path) -> None:
     core = site / "lib" / "core.py"
     core.write_text(core.read_text().replace("def build", "@torch.compiler.disable\ndef build"))
@@ -174,7 +243,8 @@ def test_verbose_text_shows_every_chain_and_every_unknown_place(audit: Audit, si
     more = "    open(x)\n    print(x)\n    x.something_of_its_own()\n"
     core.write_text(core.read_text().replace("    return build()\n", f"{more}    return build()\n"))
     brief, whole = audit("app.layers").expect(1).out, audit("app.layers", "--verbose").expect(1).out
-    assert "and 1 more; --verbose" in brief and "something_of_its_own" not in brief
+    assert "lib.core.quantise: 3 hazards, 1 of them subprocess" in brief and "something_of_its_own" not in brief
+    assert "such as subprocess.run at lib/core.py:6:\n      forward -> quantise -> build -> subprocess.run" in brief
     assert "print, output (direct)" in whole and "lib/core.py:12  x.something_of_its_own" in whole
 
 
@@ -185,8 +255,10 @@ def test_of_many_callables_only_the_counts_are_shown(audit: Audit, site: Path) -
     calls = "".join(f"    core.{name}(x)\n" for name in names)
     (site / "app" / "layers.py").write_text(f"from lib import core\n\ndef forward(x):\n{calls}")
     said = audit("app.layers").expect(1).out
-    assert all(f"lib.core.{name}\n    output 1\n" in said for name in names)
+    assert "20 callables lead to what the tracer cannot trace" in said and "the lines of app/layers.py" in said
+    assert "  f0   1  4\n  f1   1  5\n" in said and "and 4 more callables" in said
     assert "->" not in said and "--verbose shows each hazard with its chain" in said
+    assert all(f"lib.core.{name}" in audit("app.layers", "--verbose").expect(1).out for name in names[:1] + names[-1:])
 
 
 # ---- callers --------------------------------------------------------------------------------------------------
@@ -262,6 +334,15 @@ BAD_TABLES = {
     "an effect that is none": (
         TABLE + '[[opaque]]\nreason = "a"\nmakers = ["a.b"]\neffect = "magic"\n',
         'opaque[0].effect: "magic" is not known; write graph-break or operator',
+    ),
+    "a position without an argument": (
+        TABLE + '[[opaque]]\nreason = "a"\nmakers = ["a.b"]\neffect = "graph-break"\nrecursive-position = 1\n',
+        'opaque[0].recursive-position: says nothing without "recursive-argument"',
+    ),
+    "a whole that names nothing": (TABLE + '[[whole]]\nreason = "a"\n', "whole[0].callables: names nothing"),
+    "a whole that is no name": (
+        TABLE + '[[whole]]\nreason = "a"\ncallables = ["a("]\n',
+        'whole[0].callables[0]: "a(" is not a dotted name',
     ),
     "a condition that is no code": (
         TABLE + '[[assumption]]\nreason = "a"\nexpression = "if if"\n',
@@ -350,7 +431,9 @@ def test_quiet_tells_only_what_is_wrong(audit: Audit) -> None:
 def test_every_call_site_is_told(audit: Audit, site: Path) -> None:
     more = "\n\ndef load(x):\n    return quantise(x)\n"
     (site / "app" / "layers.py").write_text(CALLER["app/layers.py"] + more)
-    assert "called at lines 5, 9 of app/layers.py" in audit("app.layers").expect(1).out
+    assert "called at lines 5, 9 of app/layers.py" in audit("app.layers", "--verbose").expect(1).out
+    said = audit("app.layers").expect(1).out
+    assert "called by forward, app/layers.py:5\n    called by load, app/layers.py:9\n" in said
     [hazard] = audit("app.layers", "--json").expect(1).json()["hazards"]
     assert [(each["line"], each["function"]) for each in hazard["sites"]] == [
         (5, "app.layers.forward"),
@@ -380,7 +463,8 @@ def test_every_key_of_a_table_of_hazards_is_documented() -> None:
     asking = (
         'schema = 1\nname = "a"\nzzz = 1\n[[hazard]]\nkind = "a"\nreason = "a"\nconstructs = ["a.b"]\nzzz = 1\n'
         '[[traced]]\nreason = "a"\nconstructs = ["a"]\nzzz = 1\n[[opaque]]\nreason = "a"\nmakers = ["a"]\n'
-        'effect = "operator"\nzzz = 1\n[[assumption]]\nreason = "a"\nexpression = "a"\nzzz = 1\n'
+        'effect = "operator"\nzzz = 1\n[[whole]]\nreason = "a"\n'
+        'callables = ["a"]\nzzz = 1\n[[assumption]]\nreason = "a"\nexpression = "a"\nzzz = 1\n'
         '[[ordinary]]\nreason = "a"\nmethods = ["a"]\nzzz = 1\n'
     )
     with pytest.raises(PatchkitError) as raised:
@@ -392,7 +476,7 @@ def test_every_key_of_a_table_of_hazards_is_documented() -> None:
         assert sorted(read_first_words(sections[heading])) == known
 
 
-KINDS = ("hazard", "traced", "opaque", "assumption", "ordinary")
+KINDS = ("hazard", "traced", "opaque", "whole", "assumption", "ordinary")
 
 
 def test_the_example_of_a_table_is_one() -> None:

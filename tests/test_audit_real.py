@@ -133,6 +133,15 @@ def test_the_operator_leaves_the_logging_and_with_its_patch_nothing(ask: Ask) ->
     assert {patch for _, patch, _ in owners_of(both, FP4)} == {f"{SET}/{OPERATOR}", f"{SET}/{LOG}"}
 
 
+def test_the_text_is_about_a_screen_and_names_the_line_that_calls(ask: Ask, site: Path, patchkit: RunPatchkit) -> None:
+    ask()
+    where = ("--site-packages", site, "--patches", PATCHES)
+    said = patchkit("audit", CALLER, "--of", "flashinfer-python", *where).expect(1).out
+    assert len(said.splitlines()) < 50
+    assert f"called by ModelOptFp4LinearMethod.apply, {PATH}:1290\n" in said
+    assert "at sglang/srt/model_executor/piecewise_cuda_graph_runner.py:252\n" in said
+
+
 def test_what_other_callables_reach_stays_open_and_where_the_view_ends_is_counted(ask: Ask) -> None:
     document = ask(CUDA, DISABLE)
     assert open_of(document, "flashinfer.fused_moe.core.cutlass_fused_moe")

@@ -296,6 +296,25 @@ NOT_COVERED = {
     "an operator that is made of it and not called": (
         "{hit}def register(name, function):\n    torch.library.define(name, '()')\nregister('a::b', g)\ndef f(x): g(x)"
     ),
+    "a function whose own frame alone is opaque": "{hit}@torch.compiler.disable(recursive=False)\ndef f(x): g(x)",
+    "the same by position": "{hit}h = torch.compiler.disable(lambda x: g(x), False)\ndef f(x): h(x)",
+    "the same by a value that is not known": "{hit}@torch._dynamo.disable(recursive=DEEP)\ndef f(x): g(x)",
+    "the same in a call": ("{hit}def h(x): g(x)\nh = torch.compiler.disable(h, recursive=False)\ndef f(x): h(x)"),
+    "the same in two calls": "{hit}def h(x): g(x)\nh = torch.compiler.disable(recursive=False)(h)\ndef f(x): h(x)",
+    "the same by a name for the decorator": (
+        "{hit}off = torch.compiler.disable(recursive=False)\n@off\ndef f(x): g(x)"
+    ),
+    "the same by partial": (
+        "{hit}from functools import partial\noff = partial(torch.compiler.disable, recursive=False)\n"
+        "@off\ndef f(x): g(x)"
+    ),
+    "the same by a partial that is called": (
+        "{hit}from functools import partial\noff = partial(torch.compiler.disable, recursive=False)\n"
+        "def h(x): g(x)\nh = off(h)\ndef f(x): h(x)"
+    ),
+    "the same by a decorator of the program": (
+        "{hit}def off(function):\n    return torch.compiler.disable(function, recursive=False)\n@off\ndef f(x): g(x)"
+    ),
     "a fake of an operator": "{hit}@torch.library.register_fake('a::b')\ndef f(x): g(x)",
 }
 
@@ -304,6 +323,33 @@ NOT_COVERED = {
 def test_a_hazard_is_not_covered_by(lib: str) -> None:
     seen = lead(lib.replace("{hit}", HIT))
     assert set(seen.open) == {"os.getpid"}
+
+
+NOT_RECURSIVE = {
+    "a decorator": "import os, torch\n@torch.compiler.disable(recursive=False)\ndef f(x):\n    os.getpid()",
+    "a call": (
+        "import os, torch\ndef g(x):\n    os.getpid()\ng = torch.compiler.disable(g, recursive=False)\n"
+        "def f(x):\n    g(x)"
+    ),
+    "a partial": (
+        "import functools, os, torch\noff = functools.partial(torch._dynamo.disable, recursive=False)\n"
+        "@off\ndef f(x):\n    os.getpid()"
+    ),
+}
+
+
+@pytest.mark.parametrize("lib", NOT_RECURSIVE.values(), ids=NOT_RECURSIVE)
+def test_a_function_that_is_disabled_without_recursion_covers_what_it_does_itself(lib: str) -> None:
+    seen = lead(lib)
+    assert not seen.open and seen.covered == {"os.getpid": Effect.NOT_RECURSIVE}
+
+
+def test_a_function_that_is_disabled_with_and_without_recursion_is_followed_where_it_is_without() -> None:
+    seen = lead(
+        HIT + "def h(x): g(x)\ndeep = torch.compiler.disable(h)\nown = torch.compiler.disable(h, recursive=False)\n"
+        "def f(x):\n    deep(x)\n    own(x)"
+    )
+    assert set(seen.open) == {"os.getpid"} and not seen.covered
 
 
 def test_what_a_decorator_runs_outside_of_an_opaque_function_stays_open() -> None:
@@ -671,3 +717,68 @@ BODIES = {
 def test_the_body_of_an_operator_is_opaque(text: str) -> None:
     [root] = see({"lib/__init__.py": HAZARD, "app.py": f"import torch\nfrom lib import f\n{text}"}).roots
     assert not root.open and root.cover is not None and root.cover.effect is Effect.OPERATOR
+
+
+# ---- what runs when a module is imported ----------------------------------------------------------------------
+
+LIB_OS = "import os\ndef f(x):\n    os.getpid()\nclass C:\n    def m(self):\n        os.getpid()\n"
+AT_IMPORT = {
+    "a name": "from lib import f\nf(1)\n",
+    "an attribute of the module": "import lib\nlib.f(1)\n",
+    "under the name of the program": "import lib\nif __name__ == '__main__':\n    lib.f(1)\n",
+    "the body of a class": "import lib\nclass A:\n    a = lib.f(1)\n",
+    "a default": "import lib\ndef g(a=lib.f(1)): pass\n",
+    "a decorator with arguments": "import lib\n@lib.f(1)\ndef g(): pass\n",
+    "a value that is kept": "import lib\nA = [lib.f(1)]\n",
+}
+
+
+@pytest.mark.parametrize("caller", AT_IMPORT.values(), ids=AT_IMPORT)
+def test_a_call_that_runs_when_a_module_is_imported_is_a_site_of_no_function(caller: str) -> None:
+    [root] = see({"lib/__init__.py": LIB_OS, "app.py": caller}).roots
+    assert [met.construct for met in root.open] == ["os.getpid"]
+    [site] = root.sites
+    assert site.function == "" and "f(1)" in caller.splitlines()[site.place.line - 1]
+
+
+def test_a_method_that_runs_when_a_module_is_imported_is_followed() -> None:
+    [root] = see({"lib/__init__.py": LIB_OS, "app.py": "from lib import C\nc = C()\nc.m()\n"}).roots
+    assert root.callable == "lib.C.m" and [site.place.line for site in root.sites] == [3]
+
+
+def test_what_a_module_hands_to_the_compiler_when_it_is_imported_is_a_site() -> None:
+    caller = "import lib, torch\nc = torch.compile(lib.f, fullgraph=True)\n"
+    [root] = see({"lib/__init__.py": LIB_OS, "app.py": caller}).roots
+    assert root.open and root.step.place.line == 2
+
+
+def test_a_chain_begins_in_a_function_where_one_has_the_call() -> None:
+    [root] = see({"lib/__init__.py": LIB_OS, "app.py": "import lib\nlib.f(1)\ndef g():\n    lib.f(2)\n"}).roots
+    assert root.step.function == "app.g" and [site.place.line for site in root.sites] == [2, 4]
+
+
+# ---- graph breaks of the caller -------------------------------------------------------------------------------
+
+OWN_BREAK = {
+    "its function": "import lib, torch\n@torch.compiler.disable\ndef g(x):\n    lib.f(x)\n",
+    "its function alone": "import lib, torch\n@torch.compiler.disable(recursive=False)\ndef g(x):\n    lib.f(x)\n",
+    "a function around": (
+        "import lib, torch\n@torch.compiler.disable\ndef g(x):\n    def h():\n        lib.f(x)\n    h()\n"
+    ),
+    "one of two functions": (
+        "import lib, torch\n@torch.compiler.disable\ndef g(x):\n    lib.f(x)\ndef h(x):\n    lib.f(x)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("caller", OWN_BREAK.values(), ids=OWN_BREAK)
+def test_a_graph_break_of_the_caller_is_told(caller: str) -> None:
+    [root] = see({"lib/__init__.py": LIB_OS, "app.py": caller}).roots
+    assert [(each.maker, each.place.path) for each in root.breaks] == [("torch.compiler.disable", "app.py")]
+
+
+def test_a_graph_break_inside_an_operator_of_the_caller_is_none() -> None:
+    caller = "import lib, torch\n@torch.library.custom_op('a::b', mutates_args=())\ndef g(x):\n    lib.f(x)\n"
+    lib = "import os, torch\n@torch.compiler.disable\ndef f(x):\n    os.getpid()\n"
+    [root] = see({"lib/__init__.py": lib, "app.py": caller}).roots
+    assert root.breaks == []

@@ -42,15 +42,23 @@ def test_every_hazard_stops_the_tracer_and_all_else_is_as_the_table_says(measure
 
 def test_every_maker_has_the_effect_that_the_table_says(measured: dict[str, Any]) -> None:
     effects = {row["construct"]: Effect(row["result"]) for row in measured["makers"]}
-    assert effects == dict(read_table(None).opaque)
+    table = read_table(None)
+    shallow = {f"{maker}({given.name}=False)": Effect.NOT_RECURSIVE for maker, given in table.recursive.items()}
+    assert shallow and effects == {**table.opaque, **shallow}
+
+
+def test_every_whole_forbids_graph_breaks_where_the_table_says_so_and_nowhere_else(measured: dict[str, Any]) -> None:
+    assert {row["construct"].partition("(")[0] for row in measured["wholes"]} >= read_table(None).wholes.keys()
+    assert all(row["result"] == row["wanted"] for row in measured["wholes"])
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the page is of Python 3.11")
 def test_the_page_of_measurements_is_of_this_table_and_this_pytorch(measured: dict[str, Any]) -> None:
     page = (CHECKOUT / "docs" / "measurements" / "dynamo.md").read_text()
     told = dict(re.findall(r"^\| `([^`]+)` \|[^|]*\| ([a-z -]+) \|", page, re.MULTILINE))
-    rows = [*measured["rows"], *measured["makers"], *measured["conditions"]]
-    assert told == {row["construct"]: row["result"] for row in rows}
+    rows = [*measured["rows"], *measured["makers"], *measured["wholes"], *measured["conditions"]]
+    words = {"forbids": "is an error", "allows": "is allowed"}
+    assert told == {row["construct"]: words.get(row["result"], row["result"]) for row in rows}
     assert f"PyTorch {measured['torch']}" in page
 
 
@@ -59,3 +67,4 @@ def test_every_construct_of_the_table_has_a_snippet() -> None:
     named = {*table.rules, *(name for name in table.traced if not name.endswith("*"))}
     assert named <= dynamo.SNIPPETS.keys()
     assert table.opaque.keys() == dynamo.MAKERS.keys()
+    assert table.wholes.keys() == dynamo.WHOLES.keys()

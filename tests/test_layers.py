@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks escapes alignment"),
     ("pure", "provenance record bounds syntax symbols ledger journal golden"),
     ("pure", "branches bindings programs hazards values facts classes annotations results returns contents"),
-    ("pure", "narrowing inference calls reach compiles importmap views"),
+    ("pure", "narrowing inference calls reach importmap truths compiles views"),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
     ("decide", "tally"),
@@ -43,7 +43,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("people", "columns build_log"),
     ("people", "text drift_text formats elements markdown junit stylesheet page options console delivery"),
     ("people", "authoring_text release_text authoring_commands release_commands"),
-    ("people", "audit_text audit_commands"),
+    ("people", "audit_words audit_brief audit_text audit_commands"),
     ("people", "patch_commands drift_commands image_commands cli shortcut __main__"),
 )
 PLACES = [(module, layer) for layer, modules in LAYERS for module in modules.split()]
@@ -77,6 +77,8 @@ OWNERS: dict[str, tuple[str, ...]] = {
         "authoring_commands",
         "release_text",
         "release_commands",
+        "audit_words",
+        "audit_brief",
         "audit_text",
         "audit_commands",
         "cli",
