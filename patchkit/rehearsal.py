@@ -109,9 +109,9 @@ def _try_on_wheel(catalog: Catalog, work: Work, draft: Draft, folders: Sequence[
             return try_patch(scene, pristine, scene.catalog.patches[draft.id])
 
 
-def speak_of_draft(problem: PatchkitError, command: str) -> PatchkitError:
+def speak_of_draft(problem: PatchkitError) -> PatchkitError:
     """``problem`` with a hint that works on a patch that was not written; no other command knows of it."""
     if isinstance(problem, Conflict) and "`patchkit check " in problem.hint:
-        hint = f"nothing was written; `patchkit {command}` with --verbose shows the expected and the found lines"
+        hint = "nothing was written; the same command with --verbose shows all the expected and the found lines"
         return Conflict(problem.message, hint=hint)
     return problem

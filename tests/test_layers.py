@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("decide", "tally"),
     ("pure", "archives homes patience merge"),
     ("decide", "fits treemerge rebased"),
-    ("decide", "manifesttext noise mail renames difference upstream rewritten lints authored"),
+    ("decide", "manifesttext noise mail renames difference layouts upstream rewritten lints authored"),
     ("decide", "audit_json"),
     ("world", "interruption inputs settled folders catalog interpreter environment site state wheel checks child"),
     ("world", "codebase"),
