@@ -188,7 +188,7 @@ def _choose_files(scene: Scene, own: Ownership, names: Sequence[str]) -> list[st
     for name in names:
         paths = list(_find_files(scene, known, name))
         if not paths:
-            problems.append(_explain_unknown(own, known, name))
+            problems.append(_explain_unknown(scene, own, known, name))
         found.update(dict.fromkeys(paths))
     raise_all(problems)
     return list(found)
@@ -208,11 +208,16 @@ def _find_files(scene: Scene, known: Mapping[str, None], name: str) -> Iterator[
         yield from (each for each in module_paths(name) if each in known)
 
 
-def _explain_unknown(own: Ownership, known: Mapping[str, None], name: str) -> UsageError:
+def _explain_unknown(scene: Scene, own: Ownership, known: Mapping[str, None], name: str) -> UsageError:
     from difflib import get_close_matches
 
+    dist = own.distribution
+    if os.path.isfile(os.path.join(scene.root, name)):
+        words = f"{name} is there, and RECORD of {dist.name} {dist.version} has no row for it: no patch may touch it"
+        return UsageError(words, hint=f"`pip install --force-reinstall --no-deps {dist.name}=={dist.version}` may help")
+
     close = get_close_matches(name, list(known), n=1)
-    words = f"{own.distribution.name} {own.distribution.version} has no file {name!r}"
+    words = f"{dist.name} {dist.version} has no file {name!r}"
     ways = "name it as RECORD does, such as some_dist/module.py; a new file is simply made in the work folder"
     return UsageError(words, hint=f"did you mean {close[0]!r}?" if close else ways)
 
@@ -268,7 +273,7 @@ def _commit(options: Options, folder: str, work: Work, naming: Naming, find_link
     refuse_retelling(shelf, id, naming)
     draft = make_draft(shelf, material)
     opened = lambda: open_workplace(options, shelf.catalog, work.distribution)  # noqa: E731
-    trial = rehearse(opened, shelf.catalog, work, draft, tuple(find_links) or work.find_links)
+    trial = rehearse(opened, shelf.catalog, work, draft, edited.files, tuple(find_links) or work.find_links)
     made = tell_draft("commit", draft, trial.proposal, name_edits(work.before, edited.files, paths), naming)
     error = made.report.error or trial.error
     report = replace(made.report, notices=(*made.report.notices, *trial.notices), error=error)

@@ -13,6 +13,7 @@ from patchkit.authoring import EditOptions, Naming, commit, edit
 from patchkit.authoring_text import render_draft, render_lint, render_work
 from patchkit.capture import CaptureOptions, capture
 from patchkit.console import Progress, echo, mark_changed, print_json, print_lines
+from patchkit.edits import Chosen
 from patchkit.errors import ExitCode, UsageError
 from patchkit.importation import LARGEST_BYTES, import_diff, read_submission, take_submission
 from patchkit.linting import lint
@@ -80,14 +81,22 @@ def commit_command(folder: str, replace: bool, **keys: Any) -> int:
 @click.command("capture")
 @click.argument("distribution", metavar="DIST")
 @EXCLUDE
+@click.option(
+    "--include",
+    metavar="GLOB",
+    multiple=True,
+    help="New files in a folder that distributions share and that are part of it; repeatable.",
+)
 @LOCK_TIMEOUT
 @with_options(NAMING)
 @with_options(SOURCE)
 @with_options(COMMON)
-def capture_command(distribution: str, exclude: tuple[str, ...], lock_timeout: float, **keys: Any) -> int:
+def capture_command(
+    distribution: str, exclude: tuple[str, ...], include: tuple[str, ...], lock_timeout: float, **keys: Any
+) -> int:
     """Make a patch of what was edited in place, and take the edit under management."""
     options, output = split(keys)
-    how = CaptureOptions(_to_source(keys), exclude, lock_timeout)
+    how = CaptureOptions(_to_source(keys), Chosen(exclude, include), lock_timeout)
     with Progress(output) as progress:
         made = capture(options, distribution, _to_naming(keys), how, progress.advance)
     return _tell_draft(made, output)

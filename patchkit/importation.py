@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -148,12 +149,16 @@ def _place(scene: Scene, name: str, submission: Submission, choices: Choices) ->
 def _require_landing(submission: Submission, found: _Found) -> None:
     dist, placement = found.own.distribution, found.placement
     name = f"{dist.name} {dist.version}"
-    raise_all(
-        [
-            Conflict(f"{submission.file}: {_tell_doubt(path, doubt, name)}", hint=_ways_out(path, doubt, dist.version))
-            for path, doubt in placement.doubtful.items()
-        ]
-    )
+    problems: list[PatchkitError] = []
+    for path, doubt in placement.doubtful.items():
+        unlisted = not doubt.there and os.path.lexists(os.path.join(found.scene.root, doubt.meant))
+        if unlisted:
+            words = f"{doubt.meant} is there, and RECORD of {name} has no row for it: no patch may touch it"
+            hint = f"`pip install --force-reinstall --no-deps {dist.name}=={dist.version}` writes RECORD anew"
+        else:
+            words, hint = _tell_doubt(path, doubt, name), _ways_out(path, doubt, dist.version)
+        problems.append(Conflict(f"{submission.file}: {words}", hint=hint))
+    raise_all(problems)
     if not placement.landings:
         count = len(placement.left_out)
         files = f"{', '.join(list(placement.left_out)[:5])}{', ...' if count > 5 else ''}"
@@ -268,6 +273,6 @@ def _mention_moves(found: _Found, proposal: Proposal, id: PatchId) -> Iterator[N
 
 
 def _mention_origin(made: DraftReport) -> tuple[Notice, ...]:
-    words = f"nothing says where {made.id} comes from: give --origin"
-    words += "" if made.report.dry_run else f", or write `origin` into {made.manifest}"
+    ways = "give --origin" if made.report.dry_run else f"write `origin` into {made.manifest}"
+    words = f"nothing says where {made.id} comes from: {ways}"
     return () if made.origin else (Notice("no-origin", words),)
