@@ -9,10 +9,11 @@ import click
 
 from patchkit import text
 from patchkit.authored import DraftReport, WorkReport, to_draft_document, to_lint_document, to_work_document
-from patchkit.authoring import EditOptions, Naming, commit, edit
+from patchkit.authoring import Naming, commit
 from patchkit.authoring_text import render_draft, render_lint, render_work
 from patchkit.capture import CaptureOptions, capture
 from patchkit.console import Progress, echo, mark_changed, print_json, print_lines
+from patchkit.copies import EditOptions, edit
 from patchkit.edits import Chosen
 from patchkit.errors import ExitCode, UsageError
 from patchkit.importation import LARGEST_BYTES, import_diff, read_submission, take_submission

@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
         "use",
         "scene survey candidates trials bystanders decision dependents account outcome verification examination"
         " settlement change service tryout coverage redraft bench doubt handover rebase"
-        " origins edits drafts rehearsal authoring capture importation linting",
+        " origins edits drafts rehearsal authoring copies capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
     ("use", "image_build snippets"),
