@@ -1,19 +1,17 @@
-"""Editing shipped files in a work folder, and committing the edit as a patch."""
+"""Committing what was edited in a work folder: it becomes a patch."""
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patchkit.account import account_for
-from patchkit.authored import DraftReport, Edit, WorkReport, name_edits
-from patchkit.bounds import refuse_kind
+from patchkit.authored import DraftReport, Edit, name_edits
 from patchkit.catalog import find_folders
 from patchkit.change import Proposal, report_on, with_python_checks
-from patchkit.difference import changed_paths, is_binary, make_diff
+from patchkit.difference import changed_paths, make_diff
 from patchkit.drafts import (
     Draft,
     Material,
@@ -22,15 +20,11 @@ from patchkit.drafts import (
     hold_shelf,
     make_draft,
     open_shelf,
-    require_distribution,
-    suggest_set,
     write_draft,
 )
 from patchkit.environment import find_environment
 from patchkit.errors import (
     NoChange,
-    NoPatchSets,
-    PatchkitError,
     Several,
     Unpatchable,
     UsageError,
@@ -38,34 +32,14 @@ from patchkit.errors import (
     raise_all,
 )
 from patchkit.installed import Content
-from patchkit.model import Action, Notice
-from patchkit.origins import Source, find_below, read_intended, read_pristine, require_ownership
+from patchkit.model import Action
 from patchkit.patchset import Catalog, PatchId, Provenance
 from patchkit.rehearsal import rehearse, speak_of_draft
 from patchkit.report import Report
-from patchkit.scene import CatalogNeed, Options, Scene, current_folder, open_catalog, open_place, read_steadily
-from patchkit.site import observe, read_head
-from patchkit.survey import Ownership
-from patchkit.symbols import module_paths
-from patchkit.workfolder import Work, free_folder, note_commit, read_edited, read_work, write_work
+from patchkit.scene import Options, Scene, current_folder, open_place
+from patchkit.workfolder import Work, note_commit, read_edited, read_work
 
-HOME = "patchkit-edit"
-"""The folder in the working directory that work folders are made in."""
-
-_DOTTED = re.compile(r"\w+(?:\.\w+)*")
 _MARKERS = re.compile(rb"^(?:<<<<<<<|>>>>>>>)(?: |$)", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class EditOptions:
-    """How `edit` goes about it. ``into`` is the work folder ("": a new one in `HOME`).
-
-    ``on_top``: the files are copied with the applied patches in them, for a patch that comes after these.
-    """
-
-    into: str = ""
-    on_top: bool = False
-    source: Source = field(default_factory=Source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,148 +61,6 @@ def open_workplace(options: Options, catalog: Catalog, distribution: str) -> Sce
     """The scene on the site root that holds ``distribution``."""
     environment = find_environment(options.python, options.site_packages, os.environ)
     return open_place(environment, catalog, [distribution])
-
-
-# ---- edit -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Copies:
-    """The files that are copied into a work folder, and the patches whose text is in them."""
-
-    scene: Scene
-    own: Ownership
-    files: Mapping[str, Content]
-    below: tuple[PatchId, ...]
-    notices: tuple[Notice, ...]
-
-
-def edit(options: Options, distribution: str, files: Sequence[str], how: EditOptions) -> WorkReport:
-    """Copy files of an installed distribution, as shipped, into a new work folder; all text files where none is named.
-
-    Raises `UsageError` for a file that the distribution does not have, `Unpatchable` for one that no patch may touch,
-    and `NoPristineBytes` where a file was edited in place and its shipped bytes are nowhere.
-    """
-    name = require_distribution(distribution)
-    catalog, notices = open_catalog(options, CatalogNeed.OPTIONAL)
-    notices = tuple(notice for notice in notices if notice.code != NoPatchSets.code)  # the first is about to be made
-    copies = read_steadily(lambda: open_workplace(options, catalog, name), lambda scene: _copy(scene, name, files, how))
-    version = copies.own.distribution.version
-    folder = os.path.abspath(how.into or free_folder(os.path.join(current_folder(), HOME), f"{name}-{version}"))
-    _refuse_inside(copies.scene.root, folder)
-    homes = find_folders(options.patches, bundled=False, cwd=current_folder())
-    work = Work(
-        name,
-        version,
-        copies.files,
-        tuple(sorted(copies.own.folders)),
-        after=copies.below,
-        patches=tuple(map(os.path.abspath, homes)),
-        find_links=tuple(map(os.path.abspath, how.source.folders)),
-    )
-    write_work(folder, work)
-    report = Report(
-        "edit", copies.scene.root, copies.scene.environment.python, notices=(*notices, *copies.notices), wrote=True
-    )
-    short = os.path.relpath(folder)
-    words = ["patchkit", "commit", folder if short.startswith("..") else short]
-    words += ["--set", suggest_set(Shelf(catalog, ""), name), "--patch", "NAME"]
-    return WorkReport(report, name, version, folder, tuple(copies.files), shlex.join(words))
-
-
-def _refuse_inside(root: str, folder: str) -> None:
-    inside = os.path.realpath(root)
-    if os.path.commonpath((inside, os.path.realpath(folder))) == inside:
-        words = f"{folder} is inside {root}, where only what is installed belongs"
-        raise UsageError(words, hint="name a work folder elsewhere with --into DIR")
-
-
-def _copy(scene: Scene, name: str, files: Sequence[str], how: EditOptions) -> _Copies:
-    own = require_ownership(scene, name)
-    paths = _choose_files(scene, own, files) if files else _list_texts(scene, own)
-    below = tuple(applied.id for applied in find_below(scene, paths))
-    if how.on_top:
-        found, below = read_intended(scene, own, paths, how.source)
-    else:
-        found = read_pristine(scene, own, paths, how.source)
-    kept = {path: content for path, content in found.items() if content is not None}
-    _refuse_files(own, paths, kept, asked=bool(files))
-    notices = tuple(_mention(scene, kept, below, how))
-    return _Copies(scene, own, kept, below if how.on_top else (), notices)
-
-
-def _mention(scene: Scene, kept: Mapping[str, Content], below: Sequence[PatchId], how: EditOptions) -> Iterator[Notice]:
-    if below and not how.on_top:
-        words = f"these files are patched by {', '.join(map(str, below))}, and the copies are as shipped"
-        yield Notice("patched-files", f"{words}; --on-top copies them with these patches in them")
-    observed = observe(scene.root, kept)
-    for path, content in kept.items():
-        there = observed[path].content
-        entry = scene.ledger.file(path)
-        if there is not None and there.data != content.data and entry is None:
-            words = f"{path} was edited in place, and the copy is as shipped"
-            yield Notice("edited-in-place", f"{words}; `patchkit capture` makes a patch of such an edit")
-
-
-def _list_texts(scene: Scene, own: Ownership) -> list[str]:
-    """All files of the distribution that a patch may touch and that are text."""
-    return [
-        path
-        for path in own.rows
-        if not path.startswith(("../", "/"))
-        and not refuse_kind(path)
-        and not is_binary(read_head(os.path.join(scene.root, path)))
-    ]
-
-
-def _choose_files(scene: Scene, own: Ownership, names: Sequence[str]) -> list[str]:
-    known = dict.fromkeys((*own.rows, *(file.path for file in scene.ledger.files)))
-    found: dict[str, None] = {}
-    problems: list[PatchkitError] = []
-    for name in names:
-        paths = list(_find_files(scene, known, name))
-        if not paths:
-            problems.append(_explain_unknown(own, known, name))
-        found.update(dict.fromkeys(paths))
-    raise_all(problems)
-    return list(found)
-
-
-def _find_files(scene: Scene, known: Mapping[str, None], name: str) -> Iterator[str]:
-    """What a word on the command line stands for: a path, a folder's files, or a module by its dotted name."""
-    path = os.path.relpath(name, scene.root) if os.path.isabs(name) else os.path.normpath(name)
-    path = path.replace(os.sep, "/")
-    if path in known:
-        yield path
-        return
-    inside = [each for each in known if each.startswith(f"{path}/") and not refuse_kind(each)]
-    if inside:
-        yield from (each for each in inside if not is_binary(read_head(os.path.join(scene.root, each))))
-    elif _DOTTED.fullmatch(name):
-        yield from (each for each in module_paths(name) if each in known)
-
-
-def _explain_unknown(own: Ownership, known: Mapping[str, None], name: str) -> UsageError:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, list(known), n=1)
-    words = f"{own.distribution.name} {own.distribution.version} has no file {name!r}"
-    ways = "name it as RECORD does, such as some_dist/module.py; a new file is simply made in the work folder"
-    return UsageError(words, hint=f"did you mean {close[0]!r}?" if close else ways)
-
-
-def _refuse_files(own: Ownership, paths: Sequence[str], kept: Mapping[str, Content], *, asked: bool) -> None:
-    problems: list[PatchkitError] = []
-    for path in paths:
-        words = refuse_kind(path)
-        if words:
-            problems.append(Unpatchable(words))
-        elif path not in kept:
-            words = f"{path} is no file that {own.distribution.name} shipped: an applied patch creates it"
-            problems.append(UsageError(words, hint="--on-top copies it as the patches left it"))
-        elif asked and is_binary(kept[path].data):
-            problems.append(Unpatchable(f"{path} is a binary file; only text can be patched"))
-    raise_all(problems)
 
 
 # ---- commit ---------------------------------------------------------------------------------------------------
@@ -268,7 +100,7 @@ def _commit(options: Options, folder: str, work: Work, naming: Naming, find_link
     refuse_retelling(shelf, id, naming)
     draft = make_draft(shelf, material)
     opened = lambda: open_workplace(options, shelf.catalog, work.distribution)  # noqa: E731
-    trial = rehearse(opened, shelf.catalog, work, draft, tuple(find_links) or work.find_links)
+    trial = rehearse(opened, shelf.catalog, work, draft, edited.files, tuple(find_links) or work.find_links)
     made = tell_draft("commit", draft, trial.proposal, name_edits(work.before, edited.files, paths), naming)
     error = made.report.error or trial.error
     report = replace(made.report, notices=(*made.report.notices, *trial.notices), error=error)
@@ -365,7 +197,7 @@ def tell_draft(
     if proposal is not None:
         rows = account_for(proposal.decision, with_python_checks(proposal))
         own = tuple(replace(row, action=Action.NONE) for row in rows if row.id == draft.id)
-        told = [speak_of_draft(problem, command) for problem in problems]
+        told = [speak_of_draft(problem) for problem in problems]
         error = told[0] if len(told) == 1 else Several(told) if told else None
         report = report_on(command, proposal.decision, patches=own, error=error)
     folder, files = draft.patch_set.folder, tuple(draft.files)

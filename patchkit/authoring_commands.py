@@ -9,10 +9,12 @@ import click
 
 from patchkit import text
 from patchkit.authored import DraftReport, WorkReport, to_draft_document, to_lint_document, to_work_document
-from patchkit.authoring import EditOptions, Naming, commit, edit
+from patchkit.authoring import Naming, commit
 from patchkit.authoring_text import render_draft, render_lint, render_work
 from patchkit.capture import CaptureOptions, capture
 from patchkit.console import Progress, echo, mark_changed, print_json, print_lines
+from patchkit.copies import EditOptions, edit
+from patchkit.edits import Chosen
 from patchkit.errors import ExitCode, UsageError
 from patchkit.importation import LARGEST_BYTES, import_diff, read_submission, take_submission
 from patchkit.linting import lint
@@ -21,6 +23,7 @@ from patchkit.options import COMMON, FIND_LINKS, LOCK_TIMEOUT, WHEEL, Output, sp
 from patchkit.origins import Source
 from patchkit.patchset import Provenance
 from patchkit.report import Report
+from patchkit.upstream import Choices
 
 SOURCE = (
     WHEEL,
@@ -79,14 +82,22 @@ def commit_command(folder: str, replace: bool, **keys: Any) -> int:
 @click.command("capture")
 @click.argument("distribution", metavar="DIST")
 @EXCLUDE
+@click.option(
+    "--include",
+    metavar="GLOB",
+    multiple=True,
+    help="New files in a folder that distributions share and that are part of it; repeatable.",
+)
 @LOCK_TIMEOUT
 @with_options(NAMING)
 @with_options(SOURCE)
 @with_options(COMMON)
-def capture_command(distribution: str, exclude: tuple[str, ...], lock_timeout: float, **keys: Any) -> int:
+def capture_command(
+    distribution: str, exclude: tuple[str, ...], include: tuple[str, ...], lock_timeout: float, **keys: Any
+) -> int:
     """Make a patch of what was edited in place, and take the edit under management."""
     options, output = split(keys)
-    how = CaptureOptions(_to_source(keys), exclude, lock_timeout)
+    how = CaptureOptions(_to_source(keys), Chosen(exclude, include), lock_timeout)
     with Progress(output) as progress:
         made = capture(options, distribution, _to_naming(keys), how, progress.advance)
     return _tell_draft(made, output)
@@ -96,9 +107,15 @@ def capture_command(distribution: str, exclude: tuple[str, ...], lock_timeout: f
 @click.argument("diff", metavar="DIFF")
 @click.option("--distribution", metavar="DIST", required=True, help="The installed distribution that it changes.")
 @EXCLUDE
+@click.option(
+    "--moved",
+    metavar="OLD=NEW",
+    multiple=True,
+    help="The file that the diff calls OLD is the installed file NEW; repeatable.",
+)
 @with_options(NAMING)
 @with_options(COMMON)
-def import_command(diff: str, distribution: str, exclude: tuple[str, ...], **keys: Any) -> int:
+def import_command(diff: str, distribution: str, exclude: tuple[str, ...], moved: tuple[str, ...], **keys: Any) -> int:
     """Make a patch of an upstream commit's DIFF (- is standard input), and try it on what is installed."""
     options, output = split(keys)
     if diff == "-":
@@ -106,7 +123,7 @@ def import_command(diff: str, distribution: str, exclude: tuple[str, ...], **key
     else:
         submission = read_submission(diff)
     with Progress(output):
-        made = import_diff(options, submission, distribution, _to_naming(keys), exclude)
+        made = import_diff(options, submission, distribution, _to_naming(keys), _to_choices(exclude, moved))
     return _tell_draft(made, output)
 
 
@@ -136,6 +153,14 @@ def lint_command(operands: tuple[str, ...], ignore: tuple[str, ...], **keys: Any
 
 def _to_source(keys: dict[str, Any]) -> Source:
     return Source(keys.pop("wheel"), keys.pop("find_links"))
+
+
+def _to_choices(exclude: tuple[str, ...], moved: tuple[str, ...]) -> Choices:
+    pairs = [word.rpartition("=") for word in moved]
+    wrong = [word for word, (old, _, new) in zip(moved, pairs, strict=True) if not (old and new)]
+    if wrong:
+        raise UsageError(f"--moved {wrong[0]!r} is not OLD=NEW", hint="write --moved pkg/old.py=pkg/new.py")
+    return Choices(exclude, {old: new for old, _, new in pairs})
 
 
 def _to_naming(keys: dict[str, Any], *, overwrites: bool = False) -> Naming:

@@ -7,11 +7,11 @@ file is left alone unless it proves to be patched by hand (adopted), or the user
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patchkit.applied import BaseOrigin, LedgerFile
 from patchkit.errors import Conflict, ForeignFile, NoPristineBytes, PatchkitError
-from patchkit.fold import Layer, Tree, fold, reverse
+from patchkit.fold import Layer, Tree, fold, reverse, set_executable
 from patchkit.installed import Content, FileState, Observed, RecordRow, is_same, sha256
 from patchkit.model import ForeignPolicy
 from patchkit.patchset import PatchId
@@ -22,9 +22,10 @@ class Facts:
     """All that is known of one path. ``row`` is its RECORD row, unless the ledger says that the row is ours.
 
     ``distribution`` and ``version`` are of the one that owns it; ``stale``: it had another version when ``entry`` was
-    written. ``saved`` are the bytes that the object store has for the ledger's base, ``supplied`` those of a wheel
-    that the user named; None where there are none. ``asked``: RECORD was read, so that no ``row`` means no row.
-    ``ceded``: its distribution lists it no more, and another lists it and ships what is there.
+    written. ``saved`` are the bytes that the object store has for the ledger's base, ``supplied`` what a wheel has that
+    the user named, with the mode that an installer gives it; None where there are none. ``asked``: RECORD was read, so
+    that no ``row`` means no row. ``ceded``: its distribution lists it no more, and another lists it and ships what is
+    there.
     """
 
     path: str
@@ -34,7 +35,7 @@ class Facts:
     row: RecordRow | None = None
     entry: LedgerFile | None = None
     saved: bytes | None = None
-    supplied: bytes | None = None
+    supplied: Content | None = None
     stale: bool = False
     asked: bool = False
     ceded: bool = False
@@ -138,7 +139,17 @@ def _same_bytes(entry: LedgerFile) -> bool:
 def find_bases(facts: Mapping[str, Facts], layers: Sequence[Layer], policy: ForeignPolicy) -> dict[str, Base]:
     """The base of every path in ``facts``; ``layers`` are the wanted patches, for adoption."""
     adopted = _adopt(facts, layers)
-    return {path: adopted.get(path) or _find_base(fact, policy) for path, fact in facts.items()}
+    bases = {path: adopted.get(path) or _find_base(fact, policy) for path, fact in facts.items()}
+    return bases | {
+        path: replace(base, content=as_shipped(facts[path]))
+        for path in _find_moded(layers) & facts.keys()
+        if (base := bases[path]).state is FileState.PRISTINE
+    }
+
+
+def _find_moded(layers: Sequence[Layer]) -> set[str]:
+    """The files whose executable bit a patch changes: whether that was done by hand already, only a wheel tells."""
+    return {str(diff.old) for layer in layers for diff in layer.diffs if diff.old and diff.executable is not None}
 
 
 def _find_base(facts: Facts, policy: ForeignPolicy) -> Base:
@@ -150,6 +161,22 @@ def _find_base(facts: Facts, policy: ForeignPolicy) -> Base:
             return _restore_patched(facts)
         case FileState.FOREIGN | FileState.MISSING:
             return _treat_foreign(facts, state, policy)
+
+
+def as_shipped(facts: Facts) -> Content | None:
+    """The content of a pristine file, with the executable bit as shipped where a wheel tells it: RECORD does not."""
+    content = facts.content
+    return None if content is None else Content(content.data, _shipped_mode(facts, content.mode))
+
+
+def _shipped_mode(facts: Facts, mode: int) -> int:
+    shipped = facts.supplied
+    known = shipped is not None and shipped.executable != bool(mode & 0o100)
+    return set_executable(mode, shipped.executable) if shipped is not None and known else mode
+
+
+def _supplied_bytes(facts: Facts) -> bytes | None:
+    return None if facts.supplied is None else facts.supplied.data
 
 
 def _origin(facts: Facts) -> BaseOrigin:
@@ -169,7 +196,7 @@ def _restore_patched(facts: Facts) -> Base:
         return Base(facts.path, FileState.PATCHED, before, entry.origin)
     if entry.base is None:
         return _without_pristine(facts, FileState.PATCHED)
-    for data in (facts.saved, facts.supplied):
+    for data in (facts.saved, _supplied_bytes(facts)):
         if data is None:
             continue
         content = Content(data, entry.base.mode)
@@ -215,9 +242,10 @@ def _refusal(facts: Facts, state: FileState) -> PatchkitError:
 
 def _ways_out(facts: Facts) -> str:
     """An edit on top of what was written cannot become the base: the patches are in it already."""
+    keep = f"`patchkit capture {facts.distribution}` makes a patch of the edit"
     if facts.entry is not None:
-        return "--discard-edits puts the file back into shape and keeps the edited bytes"
-    return "--accept-modified takes it as the base, --discard-edits replaces it and keeps its bytes"
+        return f"--discard-edits puts the file back into shape and keeps the edited bytes; {keep}"
+    return f"--accept-modified takes it as the base, --discard-edits replaces it and keeps its bytes; {keep}"
 
 
 def reinstall(facts: Facts) -> str:
@@ -228,14 +256,14 @@ def reinstall(facts: Facts) -> str:
 
 def _discard(facts: Facts, state: FileState) -> Base:
     keep = None if facts.content is None else facts.content.data
-    mode = facts.content.mode if facts.content is not None else 0o644
+    mode = _shipped_mode(facts, facts.content.mode if facts.content is not None else 0o644)
     if facts.entry is not None and facts.entry.base is not None:
         mode = facts.entry.base.mode
     if facts.row is None:
         return Base(facts.path, state, None, BaseOrigin.RECORDED, keep=keep)
     if facts.saved is not None and _is_accepted(facts, facts.row):
         return Base(facts.path, state, Content(facts.saved, mode), BaseOrigin.ACCEPTED, keep=keep)
-    for data in (facts.saved, facts.supplied):
+    for data in (facts.saved, _supplied_bytes(facts)):
         if data is not None and is_pristine(facts, Content(data, mode)):
             return Base(facts.path, state, Content(data, mode), _origin(facts), keep=keep)
     return _without_pristine(facts, state)

@@ -22,12 +22,12 @@ from patchkit.drafts import (
     try_draft,
     write_draft,
 )
-from patchkit.edits import Edits, find_edits
-from patchkit.errors import NoChange, PatchkitError, VariantExists
-from patchkit.examination import Progress, no_progress
+from patchkit.edits import Chosen, Edits, Shipped, find_edits
+from patchkit.errors import NoChange, PatchkitError, VariantExists, raise_all
+from patchkit.examination import Progress, no_progress, refuse_uncompilable
 from patchkit.fold import Tree
 from patchkit.model import Notice
-from patchkit.origins import Source, read_intended, require_ownership
+from patchkit.origins import Source, find_shipped, find_wheels, read_intended, require_ownership
 from patchkit.patchset import PatchId
 from patchkit.scene import Options, Scene, read_steadily
 from patchkit.wanted import Wanted, want_apply
@@ -37,22 +37,26 @@ DEFAULT_PATCH = "captured"
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions:
-    """How `capture` goes about it. ``exclude`` are globs of files that are no part of the edit."""
+    """How `capture` goes about it."""
 
     source: Source = field(default_factory=Source)
-    exclude: tuple[str, ...] = ()
+    chosen: Chosen = field(default_factory=Chosen)
     lock_timeout: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An edit in place: the version that it is of, what should be there, what is there, and the patches below it."""
+    """An edit in place: the version that it is of, what should be there, what is there, and the patches below it.
+
+    ``wheels`` are those at hand of that version.
+    """
 
     scene: Scene
     version: str
     edits: Edits
     before: Tree
     below: tuple[PatchId, ...]
+    wheels: tuple[str, ...]
 
 
 def capture(
@@ -65,8 +69,9 @@ def capture(
     """Make a patch of the files of a distribution that were edited in place, and take the edit under management.
 
     Afterwards the patch is applied, and `revert` gives what was there before the edit. Raises `NoChange` where nothing
-    differs, `Unpatchable` for what no diff can carry, `NoPristineBytes` where the shipped bytes are nowhere. Other
-    things that stand in the way are in the report's error. Nothing is written then.
+    differs, `Unpatchable` for what no diff can carry, `CheckFailed` for a source that no longer compiles, and
+    `NoPristineBytes` where the shipped bytes are nowhere. Other things that stand in the way are in the report's error.
+    Nothing is written then.
     """
     with hold_shelf(options):
         return _capture(options, distribution, naming, how, progress)
@@ -83,6 +88,7 @@ def _capture(
     files = found.edits.files
     id = choose_id(shelf, name, naming.set, naming.patch, DEFAULT_PATCH)
     _refuse_applied(found.scene, id)
+    raise_all(refuse_uncompilable(found.before, files, found.scene.environment))
     diff = make_diff(found.before, files)
     material = Material(id, name, found.version, diff, naming.summary, naming.provenance, after=found.below)
     refuse_retelling(shelf, id, naming)
@@ -100,18 +106,25 @@ def _capture(
 
 def _find(scene: Scene, name: str, how: CaptureOptions, progress: Progress) -> _Found:
     own = require_ownership(scene, name)
-    edits = find_edits(scene, own, how.exclude, progress)
+    shipped = find_shipped(scene, own, how.source)
+    edits = find_edits(scene, own, how.chosen, progress, shipped)
     if not edits.files:
         words = f"no file of {name} {own.distribution.version} in {scene.root} differs from what should be there"
-        raise NoChange(
-            words, hint="is this the environment you mean? name it with --python PATH or --site-packages DIR"
-        )
+        raise NoChange(words, hint=_ways_on(edits, shipped))
     _refuse_known(scene, edits)
     before, below = read_intended(scene, own, edits.files, how.source)
     if not changed_paths(before, edits.files):
         words = f"the edited files of {name} {own.distribution.version} are as shipped but for what RECORD says of them"
         raise NoChange(words, hint="RECORD may be wrong: reinstall the distribution")
-    return _Found(scene, own.distribution.version, edits, before, below)
+    return _Found(scene, own.distribution.version, edits, before, below, find_wheels(scene, own, how.source))
+
+
+def _ways_on(edits: Edits, shipped: Shipped) -> str:
+    if edits.stray:
+        return f"{edits.stray[0]} is {edits.left_out[edits.stray[0]]}"
+    words = "is this the environment you mean? name it with --python PATH or --site-packages DIR"
+    more = "executable bits are compared where --wheel FILE or --find-links DIR gives the wheel"
+    return words if shipped.modes else f"{words}; {more}"
 
 
 def _refuse_applied(scene: Scene, id: PatchId) -> None:
@@ -152,7 +165,7 @@ def _take_over(
             "capture",
             lambda: open_workplace(options, open_shelf(options).catalog, made.distribution),
             lambda scene: _want(scene, draft.id, found.below),
-            replace(DEFAULTS, wheels=how.source.wheels, lock_timeout=how.lock_timeout),
+            replace(DEFAULTS, wheels=found.wheels, lock_timeout=how.lock_timeout),
             progress,
         )
     except PatchkitError as error:

@@ -30,6 +30,7 @@ from patchkit.wanted import list_declared
 
 WAITING = (PatchState.PENDING, PatchState.CONFLICT, PatchState.NO_VARIANT)
 """States of a declared patch that the ledger does not hold and that is not there in another way either."""
+_KEEP = "`patchkit capture {}` makes a patch of the edit"
 LOST = (PatchState.CONFLICT, PatchState.NO_VARIANT)
 
 
@@ -215,7 +216,7 @@ def _describe(cause: Cause, applied: Applied, owner: Owner) -> str:
         case Cause.REINSTALLED:
             return f"{applied.distribution} {applied.version} was installed anew: what was shipped is back"
         case _:
-            return "its files were changed since"
+            return f"its files were changed since; {_KEEP.format(applied.distribution)}"
 
 
 def _foretell(row: PatchReport) -> str:
@@ -325,6 +326,8 @@ def _compare_declared(forecast: _Forecast, again: str) -> Iterator[Drift]:
             continue
         remedy = suggest(Cause.NOT_APPLIED, row.id, row.state, found=row.installed, at_hand=True, again=again)
         words = f"declared, and not applied here: {_foretell(row)}"
+        edited = _is_blocked(row) and any(file.state is FileState.FOREIGN for file in row.files)
+        words += f"; {_KEEP.format(row.distribution)}" if edited else ""
         failing = _list_failing(forecast, row)
         if failing and row.state is PatchState.PENDING:
             told, remedy = _tell_constraint(forecast.scene, *failing[0])

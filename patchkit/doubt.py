@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from patchkit.bench import Bench
 from patchkit.difference import changed_paths
+from patchkit.examination import refuse_uncompilable
+from patchkit.installed import Environment
 from patchkit.model import CheckResult, FileDiff
 from patchkit.patchset import Patch, SymbolCheck
 from patchkit.proof import evaluate_symbols
@@ -18,7 +20,8 @@ from patchkit.versions import contains
 def find_doubt(bench: Bench, patch: Patch, diffs: Sequence[FileDiff], merged: TreeMerge) -> str:
     """What keeps a merge from proving that the new version has a change, as `check` sees it; "" where nothing does.
 
-    Lines that are gone prove nothing: they may be elsewhere. And where all is there, the symbol checks must say so.
+    Lines that are gone prove nothing: they may be elsewhere. Where all is there, the symbol checks must say so; what is
+    left to the patch must compile, if the new version's files do.
     """
     deleting = {
         path for diff in diffs for path in diff.paths if not diff.hunks or not all(hunk.added for hunk in diff.hunks)
@@ -27,8 +30,11 @@ def find_doubt(bench: Bench, patch: Patch, diffs: Sequence[FileDiff], merged: Tr
     if gone:
         words = "it only deletes" if sum(file.gone for file in gone) == 1 else "hunks only delete"
         return f"{gone[0].old}: {words} what {bench.to} does not have there: perhaps upstream, which no absence proves"
-    if not merged.clean or changed_paths(merged.before, merged.after):
+    if not merged.clean:
         return ""
+    if changed_paths(merged.before, merged.after):
+        broken = refuse_uncompilable(merged.before, merged.after, Environment(roots=()))
+        return f"as it was merged, {broken[0].message}" if broken else ""
     checks = [
         check
         for check in patch.checks

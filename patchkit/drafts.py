@@ -317,7 +317,12 @@ def find_clash(scene: Scene, draft: Draft) -> tuple[Notice, ...]:
     if verdict is None or verdict.fits or verdict.problem is None:
         return ()
     words = f"a bare `patchkit apply` will refuse: {verdict.problem.message}"
-    return (Notice("clash", f"{words}; apply the other patch first, then `patchkit edit --on-top`"),)
+    return (
+        Notice(
+            "clash",
+            f"{words}; apply the other patch first, then `patchkit edit {draft.patch_set.distribution} --on-top`",
+        ),
+    )
 
 
 def write_draft(draft: Draft) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchkit.bounds import refuse_kind
-from patchkit.errors import NotInstalled, PatchkitError, raise_all
+from patchkit.errors import NotInstalled, PatchkitError, Unpatchable, raise_all
 from patchkit.examination import Progress
-from patchkit.installed import Content, Digest, Stamp
+from patchkit.installed import Content, Digest, Stamp, is_same
 from patchkit.noise import is_noise
 from patchkit.paths import matches
 from patchkit.record import read_record
@@ -19,6 +20,7 @@ from patchkit.survey import Ownership
 from patchkit.workfolder import refuse_special
 
 EXCLUDED = "excluded"
+UNLISTED = "shipped, and RECORD has no row for it"
 NOISE = "left behind by a program"
 _STEP = 200  # files between two reports of progress
 _COMPILED = (".pyc", ".pyo")
@@ -30,28 +32,75 @@ Intended = Digest | Stamp | None  # by RECORD, by the ledger, or: there should b
 class Edits:
     """The edited files as they are (None: deleted), and those that are left out, each with the reason.
 
-    ``unseen`` are files without a digest in RECORD: nothing shows whether they were edited.
+    ``unseen`` are files without a digest in RECORD: nothing shows whether they were edited. ``stray`` are files that
+    are nobody's, in folders that several distributions share; they are left out too.
     """
 
     files: Mapping[str, Content | None] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
+    stray: tuple[str, ...] = ()
 
 
-def find_edits(scene: Scene, own: Ownership, exclude: Sequence[str], progress: Progress) -> Edits:
-    """All that differs from what should be installed; what a glob of ``exclude`` matches is left out.
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """What the wheels of a release tell: its files with their executable bits, and their contents when asked."""
 
-    Raises `Unpatchable` for what is no plain file any more, and `NotInstalled` where most of the files are gone.
+    modes: Mapping[str, bool] = field(default_factory=dict)
+    read: Callable[[Iterable[str]], Mapping[str, Content]] = lambda paths: {}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the user said of files: globs of those that are no part of the edit, and of stray ones that are."""
+
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+
+
+def find_edits(scene: Scene, own: Ownership, chosen: Chosen, progress: Progress, shipped: Shipped) -> Edits:
+    """All that differs from what should be installed, but for what was chosen to be left out.
+
+    ``shipped`` is what a wheel tells beside RECORD: executable bits, and files that RECORD has no row for. Raises
+    `Unpatchable` for what is no plain file any more and for such a file that was edited, `NotInstalled` where most of
+    the files are gone.
     """
     intended = _list_intended(scene, own)
-    changed = list(_find_changed(scene.root, intended, progress))
-    added = [path for path in _find_added(scene, own) if path not in intended]
+    changed = list(_find_changed(scene.root, intended, shipped.modes, progress))
+    added, stray = _find_added(scene, own, intended, chosen)
     left_out = {path: NOISE for path in added if is_noise(path)}
-    left_out |= {path: EXCLUDED for path in (*changed, *added) if any(matches(path, glob) for glob in exclude)}
+    left_out |= {path: EXCLUDED for path in (*changed, *added, *stray) if _is_any(path, chosen.exclude)}
+    strays = tuple(path for path in stray if path not in left_out)
+    left_out |= {path: f"nobody's, in a shared folder: --include {shlex.quote(path)} takes it" for path in strays}
+    unlisted = [path for path in added if path in shipped.modes and path not in left_out]
+    left_out |= dict.fromkeys(_pass_over(scene, own, unlisted, shipped), UNLISTED)
     files = _read(scene.root, [path for path in (*changed, *added) if path not in left_out])
     _refuse_ruin(own, [path for path in files if files[path] is None], len(intended))
     shown = {path: why for path, why in left_out.items() if not path.endswith(_COMPILED)}
-    return Edits(files, shown, tuple(_find_unrecorded(own, intended)))
+    return Edits(files, shown, tuple(_find_unrecorded(own, intended)), strays)
+
+
+def _is_any(path: str, globs: Iterable[str]) -> bool:
+    return any(matches(path, glob) for glob in globs)
+
+
+def _pass_over(scene: Scene, own: Ownership, unlisted: Sequence[str], shipped: Shipped) -> Sequence[str]:
+    """The files that RECORD has no row for, if they are as the wheel has them: else no patch could be made of them."""
+    contents = shipped.read(unlisted) if unlisted else {}
+    edited = [
+        path for path, found in observe(scene.root, unlisted).items() if not is_same(found.content, contents[path])
+    ]
+    name = f"{own.distribution.name}=={own.distribution.version}"
+    raise_all(
+        [
+            Unpatchable(
+                f"{path} was edited, and RECORD has no row for it although the wheel ships it: no patch may touch it",
+                hint=f"`pip install --force-reinstall --no-deps {name}` writes RECORD anew; --exclude leaves it out",
+            )
+            for path in edited
+        ]
+    )
+    return unlisted
 
 
 def _list_intended(scene: Scene, own: Ownership) -> dict[str, Intended]:
@@ -70,23 +119,26 @@ def _find_unrecorded(own: Ownership, intended: Mapping[str, Intended]) -> Iterat
             yield path
 
 
-def _find_changed(root: str, intended: Mapping[str, Intended], progress: Progress) -> Iterator[str]:
+def _find_changed(
+    root: str, intended: Mapping[str, Intended], modes: Mapping[str, bool], progress: Progress
+) -> Iterator[str]:
     for number, (path, wanted) in enumerate(sorted(intended.items())):
         if number % _STEP == 0:
             progress("comparing", number, len(intended))
-        if not _is_as_intended(os.path.join(root, path), wanted):
+        if not _is_as_intended(os.path.join(root, path), wanted, modes.get(path)):
             yield path
 
 
-def _is_as_intended(full: str, wanted: Intended) -> bool:
+def _is_as_intended(full: str, wanted: Intended, executable: bool | None) -> bool:
     match wanted:
         case None:
             return not os.path.lexists(full)
         case Digest():
-            return has_digest(full, wanted)
+            return has_digest(full, wanted) and executable in (None, bool(os.stat(full).st_mode & 0o100))
         case Stamp():
             content = read_plain(full)
-            return content is not None and Stamp.of(content).sha256 == wanted.sha256
+            found = None if content is None else Stamp.of(content)
+            return found is not None and (found.sha256, found.executable) == (wanted.sha256, wanted.executable)
 
 
 def _read(root: str, paths: Iterable[str]) -> dict[str, Content | None]:
@@ -112,21 +164,25 @@ def _refuse_ruin(own: Ownership, missing: Sequence[str], count: int) -> None:
 # ---- files that nobody shipped --------------------------------------------------------------------------------
 
 
-def _find_added(scene: Scene, own: Ownership) -> list[str]:
-    """The files in the distribution's own folders that no distribution has in its RECORD.
+def _find_added(
+    scene: Scene, own: Ownership, intended: Mapping[str, Intended], chosen: Chosen
+) -> tuple[list[str], list[str]]:
+    """The files that no distribution has in its RECORD: those in the distribution's own folders, and stray ones.
 
     A folder counts as its own where a file of it lies directly in it or in one above: in a namespace that several
-    distributions share, what lies beside their folders is nobody's.
+    distributions share, what lies beside their folders is nobody's, unless the user says otherwise.
     """
     homes = {os.path.dirname(path) for path in own.rows}
-    found = [
-        path
-        for folder in sorted(own.folders)
-        for path in _walk(scene.root, folder)
-        if path not in own.rows and _is_inside(path, homes)
-    ]
+    walked = (path for folder in sorted(own.folders) for path in _walk(scene.root, folder))
+    found = [path for path in walked if path not in own.rows and path not in intended]
     others = _list_others(scene, own) if found else frozenset()
-    return [path for path in found if path not in others]
+    added: list[str] = []
+    stray: list[str] = []
+    for path in found:
+        if path not in others:
+            taken = _is_inside(path, homes) or _is_any(path, chosen.include)
+            (added if taken else stray).append(path)
+    return added, [path for path in stray if not is_noise(path)]
 
 
 def _is_inside(path: str, homes: set[str]) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from patchkit.account import Outcomes, action_for
 from patchkit.applied import Applied
 from patchkit.checks import compile_sources, run_python_check
 from patchkit.decision import Decision
 from patchkit.errors import AllChecksSkipped, CheckFailed, DamagedState, PatchkitError, raise_all
+from patchkit.fold import Tree
+from patchkit.installed import Environment
 from patchkit.model import Action, CheckOutcome, CheckResult
 from patchkit.patchset import PatchId, PythonCheck
 from patchkit.proof import evaluate_symbols, find_failures, find_useless
@@ -119,15 +121,32 @@ def compile_all(decision: Decision) -> list[PatchkitError]:
     """Patched sources that do not compile for the target interpreter, and did as they were shipped."""
     assert decision.stacked is not None
     result, base = decision.stacked.result, decision.stacked.base
-    environment = decision.scene.environment
-    broken = compile_sources(find_changed(decision), environment)
-    shipped = {path: content.data for path in broken if (content := base.get(path)) is not None}
-    broken_before = compile_sources(shipped, environment)
+    broken = find_uncompilable(find_changed(decision), base, decision.scene.environment)
     return [
         CheckFailed(
             f"{', '.join(map(str, result.members[path]))}: {path} would not compile: {words}",
             hint="nothing was changed; mend the diff",
         )
         for path, words in broken.items()
-        if path not in broken_before
+    ]
+
+
+def find_uncompilable(sources: Mapping[str, bytes], base: Tree, environment: Environment) -> dict[str, str]:
+    """Those of ``sources`` that do not compile for the target interpreter, and did in ``base``, with the reason."""
+    broken = compile_sources(sources, environment)
+    shipped = {path: content.data for path in broken if (content := base.get(path)) is not None}
+    broken_before = compile_sources(shipped, environment)
+    return {path: words for path, words in broken.items() if path not in broken_before}
+
+
+def refuse_uncompilable(before: Tree, after: Tree, environment: Environment) -> list[PatchkitError]:
+    """What keeps edited files from being a patch: Python sources that compiled before, and do not now."""
+    sources = {
+        path: content.data
+        for path, content in after.items()
+        if path.endswith(".py") and content is not None and content != before.get(path)
+    }
+    return [
+        CheckFailed(f"{path} does not compile: {words}", hint="nothing was written; mend the file")
+        for path, words in find_uncompilable(sources, before, environment).items()
     ]

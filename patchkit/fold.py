@@ -186,12 +186,12 @@ class _Step:
             return FileOutcome(new, placed.outcomes)
         if new != old:
             self.tree[old] = None
-        self.tree[new] = Content(placed.data, _set_executable(content.mode, diff.executable))
+        self.tree[new] = Content(placed.data, set_executable(content.mode, diff.executable))
         self.shifts[new] = shift.above(placed.layer)
         return FileOutcome(new, placed.outcomes, dropped_cr=placed.dropped_cr)
 
 
-def _set_executable(mode: int, executable: bool | None) -> int:
+def set_executable(mode: int, executable: bool | None) -> int:
     """``mode`` with the executable bit that a diff states: given to all who may read, as a checkout does."""
     if executable is None:
         return mode

@@ -6,7 +6,6 @@ import os
 import shlex
 from dataclasses import replace
 
-from patchkit.authoring import HOME
 from patchkit.bench import Bench
 from patchkit.catalog import read_set_file
 from patchkit.difference import changed_paths
@@ -17,7 +16,7 @@ from patchkit.record import top_level_folders
 from patchkit.scene import current_folder
 from patchkit.treemerge import FileMerge, TreeMerge
 from patchkit.versions import variant_for
-from patchkit.workfolder import Work, free_folder
+from patchkit.workfolder import HOME, Work, free_folder
 
 
 def hand_over(bench: Bench, patch: Patch, merged: TreeMerge, row: RebasedPatch, doubt: str) -> RebasedPatch:

@@ -26,17 +26,22 @@ _DEFINITION = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re
 Reader = Callable[[str], bytes | None]
 
 
-def find_home(diff: FileDiff, names: Iterable[str], paths: Collection[str], read: Reader) -> str | None:
+def find_home(
+    diff: FileDiff, names: Iterable[str], paths: Collection[str], read: Reader, *, everywhere: bool = False
+) -> str | None:
     """The path among ``paths`` (all that the new version ships) where the text of ``diff`` is now; None: nobody knows.
 
-    ``names`` are symbols that the change is about, besides those that the diff shows. ``read`` gives a file's bytes.
+    ``names`` are symbols that the change is about, besides those that the diff shows. ``read`` gives a file's bytes;
+    it is asked for the likeliest first, and ``everywhere`` for all that may be.
     """
     old = str(diff.old)
     source = read(old)
     gone = find_names(diff, names) - (defined_names(source) if source is not None else frozenset())
     fallback: list[str] = []
     imported = list(_imported_from(old, source, gone)) if source is not None and gone else []
-    for path in islice(_candidates(old, imported, paths), MOST_CANDIDATES):
+    likely = islice(_candidates(old, imported, paths), MOST_CANDIDATES)
+    rest = _siblings(old, paths) if everywhere else []
+    for path in dict.fromkeys([*likely, *rest]):
         data = read(path)
         if data is None:
             continue
@@ -84,11 +89,10 @@ def defined_names(source: bytes) -> frozenset[str]:
 
 
 def _candidates(old: str, imported: Sequence[str], paths: Collection[str]) -> Iterator[str]:
-    """The likeliest first: where the old file imports the names from, files of the same name, then what lies near."""
+    """The likeliest first: where the old file imports the names from, files of the same name, and what lies near."""
     folder, _, file = old.rpartition("/")
-    stem, dot, ending = file.rpartition(".")
-    top = old.partition("/")[0]
-    own = [path for path in paths if path.startswith(f"{top}/") and path.endswith(f"{dot}{ending}") and path != old]
+    stem = file.rpartition(".")[0]
+    own = _siblings(old, paths)
     same_name = [path for path in own if path.rpartition("/")[2] == file]
     package = [path for path in own if path.startswith(f"{folder}/{stem}/" if folder else f"{stem}/")]
     beside = [path for path in own if path.rpartition("/")[0] == folder]
@@ -96,6 +100,13 @@ def _candidates(old: str, imported: Sequence[str], paths: Collection[str]) -> It
     known = [path for path in imported if path in paths]
     groups = (known, *(sorted(group, key=_depth) for group in (same_name, package, likely, beside)))
     yield from dict.fromkeys(path for group in groups for path in group)
+
+
+def _siblings(old: str, paths: Collection[str]) -> list[str]:
+    """All files with the same ending in the same top-level folder."""
+    top = old.partition("/")[0]
+    _, dot, ending = old.rpartition("/")[2].rpartition(".")
+    return [path for path in paths if path.startswith(f"{top}/") and path.endswith(f"{dot}{ending}") and path != old]
 
 
 def _depth(path: str) -> tuple[int, str]:

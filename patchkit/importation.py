@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from patchkit.authored import DraftReport, Edit
@@ -24,6 +26,7 @@ from patchkit.drafts import (
     try_draft,
     write_draft,
 )
+from patchkit.entries import read_entries
 from patchkit.errors import (
     Conflict,
     DiffError,
@@ -35,6 +38,8 @@ from patchkit.errors import (
     raise_all,
 )
 from patchkit.fields import MOST_GLOBS
+from patchkit.homes import find_home
+from patchkit.layouts import Route
 from patchkit.mail import read_letter
 from patchkit.model import EntryKind, FileDiff, Notice, PatchState
 from patchkit.origins import peek_pristine, require_ownership
@@ -42,7 +47,7 @@ from patchkit.patchset import PatchId
 from patchkit.rewritten import rewrite
 from patchkit.scene import Options, Scene, read_steadily
 from patchkit.survey import Ownership
-from patchkit.upstream import Placement, Route, place
+from patchkit.upstream import Choices, Doubt, Placement, Reader, place, without_cr
 
 LARGEST_BYTES = 64 << 20
 
@@ -86,7 +91,7 @@ class _Found:
 
 
 def import_diff(
-    options: Options, submission: Submission, distribution: str, naming: Naming, exclude: Sequence[str] = ()
+    options: Options, submission: Submission, distribution: str, naming: Naming, choices: Choices
 ) -> DraftReport:
     """Make a patch of an upstream diff: the files that the installed distribution has, found wherever they lie there.
 
@@ -96,16 +101,16 @@ def import_diff(
     the file that is meant is in doubt, and `VariantExists`.
     """
     with hold_shelf(options):
-        return _import(options, submission, distribution, naming, exclude)
+        return _import(options, submission, distribution, naming, choices)
 
 
 def _import(
-    options: Options, submission: Submission, distribution: str, naming: Naming, exclude: Sequence[str]
+    options: Options, submission: Submission, distribution: str, naming: Naming, choices: Choices
 ) -> DraftReport:
     name = require_distribution(distribution)
     shelf = open_shelf(options)
     found = read_steadily(
-        lambda: open_workplace(options, shelf.catalog, name), lambda scene: _place(scene, name, submission, exclude)
+        lambda: open_workplace(options, shelf.catalog, name), lambda scene: _place(scene, name, submission, choices)
     )
     _require_landing(submission, found)
     letter = read_letter(submission.data)
@@ -118,12 +123,13 @@ def _import(
     try:
         proposal = try_draft(found.scene, draft)
     except PatchkitError as error:
-        raise_all([_speak_of_submission(each, submission, draft) for each in error.all()])
+        raise_all([_speak_of_submission(each, submission, draft, found.placement) for each in error.all()])
         raise
     made = tell_draft("import", draft, proposal, _name_edits(proposal, id), naming)
     made = replace(made, left_out=found.placement.left_out)
     if proposal.problems:
-        return made
+        moved = tuple(_mention_moves(found, proposal, id))
+        return replace(made, report=replace(made.report, notices=(*made.report.notices, *moved)))
     if proposal.decision.verdicts[id].state is PatchState.UPSTREAMED:
         return replace(made, versions=None, file=None, manifest=None, written=())
     notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_origin(made), *_mention_guesses(found))
@@ -133,33 +139,52 @@ def _import(
     return replace(made, report=replace(made.report, notices=notices))
 
 
-def _place(scene: Scene, name: str, submission: Submission, exclude: Sequence[str]) -> _Found:
+def _place(scene: Scene, name: str, submission: Submission, choices: Choices) -> _Found:
     own = require_ownership(scene, name)
     owned = [path for path in own.rows if not path.startswith(("../", "/")) and not refuse_kind(path)]
-    read: Callable[[str], bytes | None] = lambda path: peek_pristine(scene, own, path)  # noqa: E731
-    return _Found(scene, own, place(submission.data, owned, read, exclude, file=submission.file))
+    read: Reader = lambda path: peek_pristine(scene, own, path)  # noqa: E731
+    return _Found(scene, own, place(submission.data, owned, read, choices, file=submission.file))
 
 
 def _require_landing(submission: Submission, found: _Found) -> None:
-    dist = found.own.distribution
-    raise_all(
-        [
-            Conflict(
-                f"{submission.file}: {path} may be {meant}, but none of its hunks is about the text that is there",
-                hint=f"is it made for another version than {dist.version}? --exclude {path!r} leaves the file out",
-            )
-            for path, meant in found.placement.doubtful.items()
-        ]
-    )
-    if not found.placement.landings:
-        left_out = found.placement.left_out
-        words = f"{submission.file}: {dist.name} {dist.version} has none of its {len(left_out)} files"
-        raise NoMatchingFile(f"{words}: {', '.join(list(left_out)[:5])}{', ...' if len(left_out) > 5 else ''}")
+    dist, placement = found.own.distribution, found.placement
+    name = f"{dist.name} {dist.version}"
+    problems: list[PatchkitError] = []
+    for path, doubt in placement.doubtful.items():
+        unlisted = not doubt.there and os.path.lexists(os.path.join(found.scene.root, doubt.meant))
+        if unlisted:
+            words = f"{doubt.meant} is there, and RECORD of {name} has no row for it: no patch may touch it"
+            hint = f"`pip install --force-reinstall --no-deps {dist.name}=={dist.version}` writes RECORD anew"
+        else:
+            words, hint = _tell_doubt(path, doubt, name), _ways_out(path, doubt, dist.version)
+        problems.append(Conflict(f"{submission.file}: {words}", hint=hint))
+    raise_all(problems)
+    if not placement.landings:
+        count = len(placement.left_out)
+        files = f"{', '.join(list(placement.left_out)[:5])}{', ...' if count > 5 else ''}"
+        words = f"none of its {count} files" if count > 1 else "no such file as it changes"
+        hint = f"is {dist.name} the distribution that it is made for? --moved OLD=NEW says which file one of them is"
+        raise NoMatchingFile(f"{submission.file}: {name} has {words}: {files}", hint=hint)
+
+
+def _tell_doubt(path: str, doubt: Doubt, name: str) -> str:
+    if doubt.there:
+        return f"{path} may be {doubt.meant}, but none of its hunks is about the text that is there"
+    where = f"no {doubt.meant}" if doubt.meant == path else f"no {doubt.meant} ({path})"
+    return f"{name} has {where}, and leaving its change out would be half of the patch"
+
+
+def _ways_out(path: str, doubt: Doubt, version: str) -> str:
+    leave = f"--exclude {shlex.quote(path)} leaves it out"
+    if doubt.home:
+        return f"its text is in {doubt.home}: --moved {shlex.quote(f'{path}={doubt.home}')} takes it there; {leave}"
+    return f"is it made for another version than {version}? {leave}"
 
 
 def _to_material(submission: Submission, found: _Found, id: PatchId, summary: str) -> Material:
     placement, dist = found.placement, found.own.distribution
-    if len(placement.routes) == 1 and len(placement.include) <= MOST_GLOBS:
+    moved = any(landing.moved for landing in placement.landings)
+    if len(placement.routes) == 1 and len(placement.include) <= MOST_GLOBS and not moved:
         [route] = placement.routes
         diff, include = submission.data, placement.include
     else:
@@ -189,13 +214,20 @@ def _refuse_again(shelf: Shelf, material: Material) -> None:
                 raise VariantExists(words, hint=f"--patch {patch.id.patch} adds a variant for another version to it")
 
 
-def _speak_of_submission(error: PatchkitError, submission: Submission, draft: Draft) -> PatchkitError:
+def _speak_of_submission(
+    error: PatchkitError, submission: Submission, draft: Draft, placement: Placement
+) -> PatchkitError:
     """``error`` with the place in the diff that was given, where it names one in the file that was to be written."""
     path = f"{draft.patch_set.folder}/{draft.variant.file}"
     if not isinstance(error, DiffError) or error.file != path:
         return error
     problem = error.message.removeprefix(f"{path}:{error.line}: ")
-    line = error.line if draft.files.get(path) == submission.data else 1
+    line = error.line
+    written = draft.files.get(path, submission.data)
+    if written != submission.data:  # its entries are those that landed, one by one
+        entries, _ = read_entries(without_cr(written), file=path)
+        number = sum(entry.line <= error.line for entry in entries)
+        line = placement.landings[max(number, 1) - 1].entry.line
     return type(error)(problem, file=submission.file, line=line, hint=error.hint)
 
 
@@ -223,10 +255,24 @@ def _mention_guesses(found: _Found) -> Iterator[Notice]:
         if landing.by_folder:
             target = landing.targets[1]
             words = f"{target} is a new file, and goes there for the name of its folder alone: is that right?"
-            yield Notice("placed-by-folder", f"{words} --exclude {target!r} leaves it out")
+            yield Notice("placed-by-folder", f"{words} --exclude {shlex.quote(target)} leaves it out")
+
+
+def _mention_moves(found: _Found, proposal: Proposal, id: PatchId) -> Iterator[Notice]:
+    """Files that are there with another text, and whose text is in another file."""
+    misfits = {outcome.path for outcome in proposal.decision.verdicts[id].files if not outcome.fits}
+    read: Reader = lambda path: peek_pristine(found.scene, found.own, path)  # noqa: E731
+    for landing in found.placement.landings:
+        path = landing.targets[0]
+        if path in misfits and landing.entry.hunks and not landing.moved and path in found.own.rows:
+            diff = FileDiff(landing.entry.line, EntryKind.MODIFY, path, path, landing.entry.hunks)
+            home = find_home(diff, (), found.own.rows, read, everywhere=True)
+            if home is not None:
+                words = f"{home} has the text of {path} that the diff changes"
+                yield Notice("perhaps-moved", f"{words}: --moved {shlex.quote(f'{path}={home}')} takes it there")
 
 
 def _mention_origin(made: DraftReport) -> tuple[Notice, ...]:
-    words = f"nothing says where {made.id} comes from: give --origin"
-    words += "" if made.report.dry_run else f", or write `origin` into {made.manifest}"
+    ways = "give --origin" if made.report.dry_run else f"write `origin` into {made.manifest}"
+    words = f"nothing says where {made.id} comes from: {ways}"
     return () if made.origin else (Notice("no-origin", words),)

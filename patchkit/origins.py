@@ -9,16 +9,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from patchkit.applied import Applied
-from patchkit.bases import Base, Facts, find_bases
+from patchkit.bases import Base, Facts, as_shipped, find_bases
 from patchkit.candidates import parse, read_kept_diff
-from patchkit.errors import ForeignFile, NoPristineBytes, NotInstalled, PatchkitError, raise_all
+from patchkit.edits import Shipped
+from patchkit.errors import (
+    ForeignFile,
+    MissingExtra,
+    NoPristineBytes,
+    NoRelease,
+    NotInstalled,
+    NoWheel,
+    PatchkitError,
+    raise_all,
+)
 from patchkit.fold import Layer, Tree, fold
-from patchkit.installed import Content, sha256
+from patchkit.installed import Content, FileState, sha256
 from patchkit.model import ForeignPolicy
 from patchkit.patchset import PatchId
 from patchkit.scene import Scene
-from patchkit.site import find_distribution, read_plain
+from patchkit.site import find_distribution, observe, read_plain
 from patchkit.survey import Ownership, gather_facts, read_ownership
+from patchkit.wheel import read_members, read_modes
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +55,48 @@ def require_ownership(scene: Scene, name: str) -> Ownership:
 def read_pristine(scene: Scene, own: Ownership, paths: Iterable[str], source: Source) -> dict[str, Content | None]:
     """What the distribution shipped at each of ``paths``; None where it has no such file.
 
-    Raises `NoPristineBytes` for every file whose shipped bytes are nowhere, and what finding a wheel raises.
+    Of modes, a wheel tells the executable bit where one is at hand; else it is that of the disk. Raises
+    `NoPristineBytes` for every file whose shipped bytes are nowhere, and what finding a wheel raises.
     """
     wanted = dict.fromkeys(paths, own.distribution.name)
     owners = {own.distribution.name: own}
-    bases = _find(gather_facts(scene, wanted, owners, source.wheels))
+    wheels = find_wheels(scene, own, source)
+    facts = gather_facts(scene, wanted, owners, wheels)
+    bases = _find(facts)
     if not source.wheels and any(isinstance(base.problem, NoPristineBytes) for base in bases.values()):
-        wheel = _find_wheel(scene, own, source.folders)
-        bases = _find(gather_facts(scene, wanted, owners, (wheel,)))
-        _refuse_other_build(own, bases, wheel)
+        wheels = wheels or (_find_wheel(scene, own, source.folders),)
+        facts = gather_facts(scene, wanted, owners, wheels)
+        bases = _find(facts)
+        _refuse_other_build(own, bases, wheels[0])
     raise_all([base.problem for base in bases.values() if base.problem is not None])
-    return {path: base.content for path, base in bases.items()}
+    return {
+        path: as_shipped(facts[path]) if base.state is FileState.PRISTINE else base.content
+        for path, base in bases.items()
+    }
+
+
+def find_wheels(scene: Scene, own: Ownership, source: Source) -> tuple[str, ...]:
+    """The wheels that the user named, else that of the release in the folders of ``source``, where it is there."""
+    if source.wheels or not source.folders:
+        return source.wheels
+    try:
+        return (_find_wheel(scene, own, source.folders),)
+    except (NoRelease, NoWheel, MissingExtra):
+        return ()
+
+
+def find_shipped(scene: Scene, own: Ownership, source: Source) -> Shipped:
+    """What a wheel at hand tells of the shipped files; nothing where there is none. Raises `WrongWheel`.
+
+    Some installers give no file an executable bit: where none has one, it was not taken away.
+    """
+    wheels, name = find_wheels(scene, own, source), own.distribution.name
+    modes = read_modes(wheels, own.distribution)
+    executable = [path for path, mode in modes.items() if mode]
+    contents = [found.content for found in observe(scene.root, executable).values()]
+    if len(executable) > 1 and not any(content is not None and content.executable for content in contents):
+        modes = dict.fromkeys(modes, False)
+    return Shipped(modes, lambda paths: read_members(wheels, [own.distribution], {name: [*paths]}))
 
 
 def peek_pristine(scene: Scene, own: Ownership, path: str) -> bytes | None:

@@ -73,16 +73,17 @@ def _replace(disk: Disk, target: str, content: Content) -> None:
 def write_folder(path: str, files: Mapping[str, Content], *, disk: Disk = DISK) -> None:
     """Make ``path`` a folder with ``files`` (``/``-separated relative paths). It must not exist, or be empty.
 
-    One that does not exist is filled beside its place, under a hidden name, and then renamed.
+    It is filled beside its place, under a hidden name, and then renamed; an empty one that more than its name would be
+    lost of (a link, a mount point, the working directory, somebody else's) is filled where it is.
     Raises `UsageError` where something is there already, `NotWritable` and `RolledBack`; then nothing of it is left.
     """
     made: list[str] = []
     try:
-        there = disk.look(path, follow=True) is not None
-        if there and disk.names(path):
+        there = disk.look(path, follow=True)
+        if there is not None and disk.names(path):
             raise _taken(path)
-        place = path if there else _beside(path)
-        _make(disk, place, made)
+        place = path if there is not None and _is_bound(disk, path, there) else _beside(path)
+        _make(disk, place, made, None if there is None else stat.S_IMODE(there.st_mode))
         for relative, content in files.items():
             target = os.path.join(place, *relative.split("/"))
             _make(disk, os.path.dirname(target), made)
@@ -96,6 +97,13 @@ def write_folder(path: str, files: Mapping[str, Content], *, disk: Disk = DISK) 
             taken = error.errno in (errno.ENOTEMPTY, errno.EEXIST)  # somebody else was faster
             raise (_taken(path) if taken else _explain(path, error)) from error
         raise
+
+
+def _is_bound(disk: Disk, path: str, status: os.stat_result) -> bool:
+    """Whether another folder of its name would not do for this one, or cannot be made."""
+    working = os.path.realpath(path) == os.path.realpath(os.curdir)
+    foreign = status.st_uid != os.geteuid() or not disk.is_writable(os.path.dirname(os.path.abspath(path)))
+    return working or foreign or os.path.islink(path) or os.path.ismount(path)
 
 
 def _taken(path: str) -> UsageError:
@@ -176,11 +184,11 @@ def _make_all(disk: Disk, folder: str) -> None:
             disk.mkdir(folder, PRIVATE, None)
 
 
-def _make(disk: Disk, folder: str, made: list[str]) -> None:
+def _make(disk: Disk, folder: str, made: list[str], mode: int | None = None) -> None:
     if not folder or disk.look(folder, follow=True) is not None:
         return
     _make(disk, os.path.dirname(folder), made)
-    disk.mkdir(folder, 0o777 & ~disk.umask(), None)
+    disk.mkdir(folder, 0o777 & ~disk.umask() if mode is None else mode, None)
     made.append(folder)
 
 

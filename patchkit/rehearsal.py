@@ -12,8 +12,19 @@ from patchkit.candidates import parse, text_of
 from patchkit.catalog import read_set_file
 from patchkit.change import Proposal
 from patchkit.drafts import Draft, find_clash, try_draft, with_draft
-from patchkit.errors import Conflict, IndexUnreachable, MissingExtra, NoRelease, NoWheel, PatchkitError, WrongWheel
+from patchkit.errors import (
+    Conflict,
+    IndexUnreachable,
+    MissingExtra,
+    NoRelease,
+    NoWheel,
+    PatchkitError,
+    Several,
+    WrongWheel,
+)
+from patchkit.examination import refuse_uncompilable
 from patchkit.fits import Cell, Fit
+from patchkit.fold import Tree
 from patchkit.model import CheckResult, Notice
 from patchkit.patchset import Catalog, Patch, PatchId, SymbolCheck, Variant
 from patchkit.pristine import open_pristine
@@ -39,16 +50,20 @@ class Rehearsal:
 
 
 def rehearse(
-    open_scene: Callable[[], Scene], catalog: Catalog, work: Work, draft: Draft, folders: Sequence[str]
+    open_scene: Callable[[], Scene], catalog: Catalog, work: Work, draft: Draft, edited: Tree, folders: Sequence[str]
 ) -> Rehearsal:
     """Try ``draft`` on the version of the work folder: as installed, or its wheel; else say that it was not tried.
 
+    ``edited`` are the files that the draft makes. Sources that do not compile by now are an error in any case.
     ``folders`` are folders of wheels; without any, the index is asked after a rebase, which asked it too.
     """
     scene = open_scene()
     found = find_distribution(scene.listing, work.distribution, scene.environment)
     if found is None or found.version != work.version:
         there = f"{found.version} is installed" if found is not None else f"it is not installed in {scene.root}"
+        broken = refuse_uncompilable(work.before, edited, scene.environment)
+        if broken:
+            return Rehearsal(error=broken[0] if len(broken) == 1 else Several(broken))
         return _rehearse_elsewhere(catalog, work, draft, folders, there)
     proposal, operands = read_steadily(open_scene, lambda scene: _try_in_place(scene, draft, work.version))
     clashes = () if proposal.problems else find_clash(proposal.decision.scene, draft)
@@ -109,9 +124,9 @@ def _try_on_wheel(catalog: Catalog, work: Work, draft: Draft, folders: Sequence[
             return try_patch(scene, pristine, scene.catalog.patches[draft.id])
 
 
-def speak_of_draft(problem: PatchkitError, command: str) -> PatchkitError:
+def speak_of_draft(problem: PatchkitError) -> PatchkitError:
     """``problem`` with a hint that works on a patch that was not written; no other command knows of it."""
     if isinstance(problem, Conflict) and "`patchkit check " in problem.hint:
-        hint = f"nothing was written; `patchkit {command}` with --verbose shows the expected and the found lines"
+        hint = "nothing was written; the same command with --verbose shows all the expected and the found lines"
         return Conflict(problem.message, hint=hint)
     return problem

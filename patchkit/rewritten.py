@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from patchkit.diff import ends_in_crlf, read_diff
@@ -10,8 +11,9 @@ from patchkit.entries import RawEntry, read_entries
 from patchkit.errors import Bug
 from patchkit.headers import read_names
 from patchkit.installed import sha256
+from patchkit.layouts import Landing
 from patchkit.model import DiffText, EntryKind, FileDiff
-from patchkit.upstream import Landing, Placement, without_cr
+from patchkit.upstream import Placement, without_cr
 
 
 def rewrite(data: bytes, placement: Placement, *, file: str) -> bytes:
@@ -58,12 +60,21 @@ def _absent_sides(raw: RawEntry, landing: Landing) -> tuple[bytes, bytes]:
 def _prove(before: bytes, after: bytes, placement: Placement, file: str) -> None:
     meant: dict[str, FileDiff] = {}
     for route in placement.routes:
-        paths = tuple(path for landing in placement.landings if landing.route == route for path in landing.targets)
+        landings = [landing for landing in placement.landings if landing.route == route]
+        moved = {landing.moved: landing.targets[0] for landing in landings if landing.moved}
+        paths = tuple(path for landing in landings for path in landing.located)
         text = DiffText(sha256(before), route.strip, route.directory, paths)
-        meant |= {diff.path: _neutral(diff) for diff in read_diff(before, text, file=file)}
+        read = [_move(_neutral(diff), moved) for diff in read_diff(before, text, file=file)]
+        meant |= {diff.path: diff for diff in read}
     written = read_diff(after, DiffText(sha256(after)), file=file)
     if {diff.path: _neutral(diff) for diff in written} != meant:
         raise Bug(f"{file}: the diff with other paths says something else than the one that was given")
+
+
+def _move(diff: FileDiff, moved: Mapping[str, str]) -> FileDiff:
+    """The entry under the name that the user gave its file."""
+    old, new = (None if path is None else moved.get(path, path) for path in (diff.old, diff.new))
+    return replace(diff, old=old, new=new)
 
 
 def _neutral(diff: FileDiff) -> FileDiff:

@@ -21,7 +21,7 @@ from patchkit.change import (
     with_python_checks,
 )
 from patchkit.decision import Decision, decide
-from patchkit.errors import ExitCode, NoPatchSets, PatchkitError, PatchSetError, raise_all
+from patchkit.errors import ExitCode, ForeignFile, NoPatchSets, PatchkitError, PatchSetError, raise_all
 from patchkit.examination import Progress, no_progress
 from patchkit.interruption import disregard
 from patchkit.model import Action, CheckResult, ForeignPolicy, Notice, PatchState
@@ -221,7 +221,9 @@ def _status(scene: Scene, *, exit_code: bool) -> Report:
     report = report_on(
         "status", decision, patches=rows, answer=ExitCode.NO if exit_code and not good else ExitCode.DONE
     )
-    return replace(report, notices=(*report.notices, *notices))
+    problems = (verdict.problem for verdict in decision.verdicts.values())
+    hints = dict.fromkeys(problem.hint for problem in problems if isinstance(problem, ForeignFile))
+    return replace(report, notices=(*report.notices, *notices), hints=tuple(hints))
 
 
 def _decide_leniently(scene: Scene) -> Decision:

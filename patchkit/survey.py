@@ -145,7 +145,7 @@ def _state_facts(
     name: str,
     owner: Ownership | None,
     entry: LedgerFile | None,
-    supplied: bytes | None,
+    supplied: Content | None,
 ) -> Facts:
     saved = read_object(scene.root, entry.base.sha256) if entry is not None and entry.base is not None else None
     return Facts(
@@ -166,14 +166,15 @@ def _is_stale(ledger: Ledger, entry: LedgerFile, version: str) -> bool:
     return any(applied.version != version for applied in ledger.applied if applied.id in entry.patches)
 
 
-def _read_wheels(paths: Mapping[str, str], owners: Mapping[str, Ownership], wheels: Sequence[str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    if wheels:
-        from patchkit.wheel import read_members
+def _read_wheels(
+    paths: Mapping[str, str], owners: Mapping[str, Ownership], wheels: Sequence[str]
+) -> Mapping[str, Content]:
+    if not wheels:
+        return {}
+    from patchkit.wheel import read_members
 
-        for name, owner in owners.items():
-            found |= read_members(wheels, owner.distribution, [path for path, of in paths.items() if of == name])
-    return found
+    of = {name: [path for path, owner in paths.items() if owner == name] for name in owners}
+    return read_members(wheels, [owner.distribution for owner in owners.values()], of)
 
 
 def find_absent_folders(root: str, paths: Iterable[str]) -> frozenset[str]:

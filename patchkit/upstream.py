@@ -7,58 +7,53 @@ first components dropped, and by whether its hunks are about the text that stand
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from patchkit.diff import ends_in_crlf
 from patchkit.entries import RawEntry, read_entries
-from patchkit.errors import DiffError, EmptyDiff
-from patchkit.headers import Names, read_names
+from patchkit.errors import EmptyDiff, UsageError, raise_all
+from patchkit.homes import find_home
 from patchkit.hunks import apply_hunks, find_upstream
+from patchkit.layouts import Candidate, Files, Landing, Route, under
 from patchkit.model import EntryKind, FileDiff, HunkResult
 from patchkit.paths import matches
 
-_NOT_SOURCES = re.compile(
-    r"tests?|testing|docs?|examples?|bench(?:mark)?s?|tools?|scripts?|ci|notebooks?|tutorials?|\..*", re.IGNORECASE
-)
-_DEEPEST = 12  # components that are dropped at most
+Reader = Callable[[str], bytes | None]
+"""The text that the distribution shipped at a path, or None."""
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """How paths of the diff become paths of the distribution: ``strip`` components go, ``directory`` comes in front."""
-
-    strip: int
-    directory: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Landing:
-    """Where an entry goes: ``targets`` are its old and new path below the site root.
-
-    ``by_folder``: it is a new file, and nothing but the name of its folder says so.
+class Doubt:
+    """A file that is not where the diff has it: ``meant`` is where it would be, ``there`` whether a file is, with
+    another text. ``home`` is the installed file that has its text ("": none was found).
     """
 
-    entry: RawEntry
-    route: Route
-    targets: tuple[str, str]
-    by_folder: bool = False
+    meant: str
+    there: bool
+    home: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the user said of the diff's files: globs of those to leave out, and which installed file each one is."""
+
+    exclude: Sequence[str] = ()
+    moved: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     """The entries that the distribution has, and the paths of the diff that are left out, with the reason.
 
-    ``doubtful`` are paths of the diff with the installed file that may be meant, where no hunk is about its text.
+    ``doubtful`` are paths of the diff that the distribution should have, and why that is in doubt.
     ``include`` are the globs of a manifest that take just these entries, where all go by one route.
     """
 
     landings: tuple[Landing, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
-    doubtful: Mapping[str, str] = field(default_factory=dict)
+    doubtful: Mapping[str, Doubt] = field(default_factory=dict)
     include: tuple[str, ...] = ()
 
     @property
@@ -66,21 +61,45 @@ class Placement:
         return tuple(dict.fromkeys(landing.route for landing in self.landings))
 
 
-def place(
-    data: bytes, owned: Collection[str], read: Callable[[str], bytes | None], exclude: Sequence[str], *, file: str
-) -> Placement:
+def place(data: bytes, owned: Collection[str], read: Reader, choices: Choices, *, file: str) -> Placement:
     """Find the files of the diff ``data`` among those that a distribution ``owned``; ``read`` gives a shipped text.
 
-    What a glob of ``exclude`` matches, by its path in the diff or below the site root, is left out. Raises `DiffError`
-    where the diff is malformed, and `EmptyDiff` where it has no entry.
+    Globs match the path in the diff or below the site root. Raises `DiffError` where the diff is malformed, `EmptyDiff`
+    where it has no entry, and `UsageError` for a choice that is about no file, or no such file.
     """
     entries, broken = read_entries(without_cr(data), file=file)
     if broken is not None:
         raise broken
     if not entries:
         raise EmptyDiff("no entry of a unified diff was found", file=file, line=1)
-    search = _Search([_Candidate.of(entry) for entry in entries], _Files(owned), read)
-    return _settle(search, exclude)
+    search = _Search([Candidate.of(entry) for entry in entries], Files(owned), read)
+    _require_files(search, choices, file)
+    placement = _settle(search, choices)
+    _require_one_each(placement, file)
+    return placement
+
+
+def _require_one_each(placement: Placement, file: str) -> None:
+    for landing in placement.landings:
+        home = landing.targets[0]
+        if landing.moved and any(home in other.targets for other in placement.landings if other is not landing):
+            words = f"--moved {landing.moved}={home}: {file} changes {home} itself, and one patch may not do so twice"
+            raise UsageError(words, hint="leave one of the two out with --exclude, and import it as a patch of its own")
+
+
+def _require_files(search: _Search, choices: Choices, file: str) -> None:
+    problems: list[UsageError] = []
+    for path, home in choices.moved.items():
+        named = [candidate for candidate in search.candidates if candidate.is_called(path)]
+        if home not in search.files.owned:
+            problems.append(UsageError(f"--moved {path}={home}: the distribution has no file {home}"))
+        elif len(named) != 1:
+            words = f"--moved {path}={home}: {file} has {'no file' if not named else 'several files called'} {path}"
+            problems.append(UsageError(words, hint="write the path as the diff has it, without a/ and b/"))
+        elif not named[0].stays:
+            words = f"--moved {path}={home}: {file} creates, renames or copies it"
+            problems.append(UsageError(words, hint="name a file that the diff changes or deletes"))
+    raise_all(problems)
 
 
 def without_cr(data: bytes) -> bytes:
@@ -91,88 +110,13 @@ def without_cr(data: bytes) -> bytes:
 # ---- what an entry may mean -----------------------------------------------------------------------------------
 
 
-class _Files:
-    """The paths of a distribution, by how they end."""
-
-    def __init__(self, owned: Collection[str]) -> None:
-        self.owned = frozenset(owned)
-
-    @cached_property
-    def by_name(self) -> Mapping[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for path in sorted(self.owned):
-            found.setdefault(path.rpartition("/")[2], []).append(path)
-        return found
-
-    @cached_property
-    def folders(self) -> frozenset[str]:
-        found: set[str] = set()
-        for path in self.owned:
-            while "/" in path and (path := path.rpartition("/")[0]) not in found:
-                found.add(path)
-        return frozenset(found)
-
-    def directories(self, path: str) -> Iterator[str]:
-        """Each folder below which the distribution has ``path``; "" is the site root."""
-        for found in self.by_name.get(path.rpartition("/")[2], ()):
-            if found == path or found.endswith(f"/{path}"):
-                yield found[: len(found) - len(path)].rstrip("/")
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """An entry with its names by the number of components dropped."""
-
-    entry: RawEntry
-    names: Mapping[int, Names]
-    path: str
-
-    @classmethod
-    def of(cls, entry: RawEntry) -> _Candidate:
-        """The entry with the names that its path may mean, by strip level."""
-        names: dict[int, Names] = {}
-        problem: DiffError | None = None
-        for strip in range(_DEEPEST + 1):
-            try:
-                found = read_names(entry, strip=strip, directory="")
-            except DiffError as error:
-                problem = problem or error
-                continue
-            if found is not None:
-                names[strip] = found
-        if not names and problem is not None:
-            raise problem
-        shown = names.get(1) or next(iter(names.values()), None)
-        return cls(entry, names, shown.new_path if shown is not None else "?")
-
-    @property
-    def first_folder(self) -> str:
-        return self.path.partition("/")[0]
-
-    def options(self, files: _Files) -> Iterator[tuple[Route, tuple[str, str]]]:
-        """The ways to files that are there; a file at the very end of a path counts only where its folder does too."""
-        for strip, names in self.names.items():
-            there = names.new_path if names.old_absent else names.old_path
-            for directory in files.directories(there):
-                if "/" in there or not directory:
-                    yield Route(strip, directory), _under(directory, names)
-
-    def is_new(self) -> bool:
-        return next(iter(self.names.values())).old_absent if self.names else False
-
-
-def _under(directory: str, names: Names) -> tuple[str, str]:
-    lead = f"{directory}/" if directory else ""
-    return f"{lead}{names.old_path}", f"{lead}{names.new_path}"
-
-
 class _Search:
     """The entries with all that they may mean, and which of it the installed texts bear out."""
 
-    def __init__(self, candidates: Sequence[_Candidate], files: _Files, read: Callable[[str], bytes | None]) -> None:
+    def __init__(self, candidates: Sequence[Candidate], files: Files, read: Reader) -> None:
         self.candidates = candidates
         self.files = files
-        self.read = read
+        self.read: Reader = lambda path: read(path) if path in files.owned else None
         self.options = {number: dict(candidate.options(files)) for number, candidate in enumerate(candidates)}
         self.proved = {
             (number, route)
@@ -183,10 +127,10 @@ class _Search:
 
     def is_about(self, entry: RawEntry, targets: tuple[str, str]) -> bool:
         """Whether some hunk of the entry fits the shipped text, or is in it already."""
-        text = self.read(targets[0]) if targets[0] in self.files.owned else self.read(targets[1])
+        text = self.read(targets[0] if targets[0] in self.files.owned else targets[1])
         if text is None or not entry.hunks:
             return False
-        diff = FileDiff(entry.line, EntryKind.MODIFY, targets[0], targets[1], entry.hunks)
+        diff = FileDiff(entry.line, EntryKind.MODIFY, *targets, entry.hunks)
         outcomes = (*apply_hunks(text, diff).outcomes, *find_upstream(text, diff))
         return any(outcome.result is not HunkResult.CONFLICT for outcome in outcomes)
 
@@ -211,26 +155,36 @@ class _Search:
 # ---- what is taken --------------------------------------------------------------------------------------------
 
 
-def _settle(search: _Search, exclude: Sequence[str]) -> Placement:
+def _settle(search: _Search, choices: Choices) -> Placement:
     routes = search.routes()
     landings: list[Landing] = []
     left_out: dict[str, str] = {}
-    doubtful: dict[str, str] = {}
-    others: list[_Candidate] = []
+    doubtful: dict[str, Doubt] = {}
+    others: list[Candidate] = []
     for number, candidate in enumerate(search.candidates):
-        landing = _land(search, number, routes)
+        landing = _land_moved(candidate, routes, choices) or _land(search, number, routes)
         paths = (candidate.path, *(landing.targets if landing is not None else ()))
-        if any(matches(path, glob) for path in paths for glob in exclude):
+        if any(matches(path, glob) for path in paths for glob in choices.exclude):
             left_out[candidate.path] = "excluded"
             others.append(candidate)
         elif landing is not None:
             landings.append(landing)
-        elif (meant := _perhaps(search, number)) and not _NOT_SOURCES.fullmatch(candidate.first_folder):
-            doubtful[candidate.path] = meant
+        elif (doubt := _doubt(search, number, routes)) is not None:
+            doubtful[candidate.path] = doubt
         else:
             left_out[candidate.path] = "not in the distribution"
             others.append(candidate)
     return Placement(tuple(landings), left_out, doubtful, _choose_include(landings, others))
+
+
+def _land_moved(candidate: Candidate, routes: Sequence[Route], choices: Choices) -> Landing | None:
+    """Where the user said that a file is."""
+    home = next((home for path, home in choices.moved.items() if candidate.is_called(path)), None)
+    if home is None:
+        return None
+    known = [route for route in routes if route.strip in candidate.names]
+    route = known[0] if known else Route(next(iter(candidate.names)))
+    return Landing(candidate.entry, route, (home, home), moved=under(route.directory, candidate.names[route.strip])[0])
 
 
 def _land(search: _Search, number: int, routes: Sequence[Route]) -> Landing | None:
@@ -238,49 +192,66 @@ def _land(search: _Search, number: int, routes: Sequence[Route]) -> Landing | No
     for route in routes:
         if route in ways:
             return Landing(candidate.entry, route, ways[route])
-    if not candidate.is_new():
+    if not (candidate.is_new() or candidate.is_copy):
         return None
     for route in routes or [Route(strip) for strip in candidate.names]:
         names = candidate.names.get(route.strip)
-        if names is not None and _belongs(names.new_path, route.directory, search.files):
-            return Landing(candidate.entry, route, _under(route.directory, names))
-    return None if _NOT_SOURCES.fullmatch(candidate.first_folder) else _land_by_folder(candidate, search.files)
+        if names is not None and search.files.has_folder_of(route.directory, names.new_path):
+            return Landing(candidate.entry, route, under(route.directory, names))
+    return None if candidate.is_elsewhere else _land_by_folder(candidate, search.files)
 
 
-def _land_by_folder(candidate: _Candidate, files: _Files) -> Landing | None:
+def _land_by_folder(candidate: Candidate, files: Files) -> Landing | None:
     """Where a new file goes that no other file shows the way: into the only folder that is called as its own is."""
     for strip, names in sorted(candidate.names.items()):
-        path = names.new_path
-        while "/" in path:
-            path = path.rpartition("/")[0]
-            found = [folder for folder in files.folders if folder.endswith(f"/{path}")]
-            if len(found) == 1:
-                directory = found[0].removesuffix(f"/{path}")
-                return Landing(candidate.entry, Route(strip, directory), _under(directory, names), by_folder=True)
+        directory = files.folder_called(names.new_path)
+        if directory is not None and files.has_folder_of(directory, names.new_path):
+            return Landing(candidate.entry, Route(strip, directory), under(directory, names), by_folder=True)
     return None
 
 
-def _belongs(path: str, directory: str, files: _Files) -> bool:
-    """Whether a new file would lie in a folder of the distribution that the diff itself names."""
-    lead = f"{directory}/" if directory else ""
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        if f"{lead}{path}" in files.folders:
-            return True
-    return False
+def _doubt(search: _Search, number: int, routes: Sequence[Route]) -> Doubt | None:
+    """Why an entry that the distribution does not have may nevertheless be about it."""
+    candidate = search.candidates[number]
+    if candidate.is_elsewhere:
+        return None
+    for targets in search.options[number].values():  # a file that none of the hunks is about
+        return Doubt(targets[0], there=True)
+    meant = _find_place(candidate, routes, search.files)
+    if meant is None:
+        return None
+    diff = FileDiff(candidate.entry.line, EntryKind.MODIFY, meant, meant, candidate.entry.hunks)
+    named = {path for ways in search.options.values() for targets in ways.values() for path in targets}
+    if not (candidate.stays and diff.hunks):
+        return Doubt(meant, there=False)
+    home = find_home(diff, (), search.files.owned - named, search.read, everywhere=True)
+    return Doubt(meant, there=False, home=home or "")
 
 
-def _perhaps(search: _Search, number: int) -> str:
-    """An installed file that an entry may mean although none of its hunks is about the text there."""
-    return next((targets[0] for targets in search.options[number].values()), "")
+def _find_place(candidate: Candidate, routes: Sequence[Route], files: Files) -> str | None:
+    """Where a file would be that the distribution should have; None where nothing says that it should."""
+    ways = [route for route in routes if route.strip in candidate.names]
+    ways += [Route(strip) for strip in candidate.names] if not routes else []
+    ways += [
+        Route(strip, directory)
+        for strip, names in sorted(candidate.names.items())
+        if (directory := files.folder_called(names.old_path)) is not None
+    ]
+    for route in ways:
+        names = candidate.names[route.strip]
+        pairs = zip((names.old_path, names.new_path), under(route.directory, names), strict=True)
+        for path, located in pairs:
+            if files.should_have(route.directory, path):
+                return located
+    return None
 
 
-def _choose_include(landings: Sequence[Landing], others: Sequence[_Candidate]) -> tuple[str, ...]:
+def _choose_include(landings: Sequence[Landing], others: Sequence[Candidate]) -> tuple[str, ...]:
     """The globs that take what landed and nothing else, by the one route of all; () where everything landed."""
     if not others or not landings:
         return ()
     route = landings[0].route
-    located = [_under(route.directory, each.names[route.strip]) for each in others if route.strip in each.names]
+    located = [under(route.directory, each.names[route.strip]) for each in others if route.strip in each.names]
     targets = dict.fromkeys(path for landing in landings for path in landing.targets)
     tops = tuple(dict.fromkeys(f"{path.partition('/')[0]}/**" if "/" in path else path for path in targets))
     loose = any(matches(path, glob) for pair in located for path in pair for glob in tops)

@@ -22,6 +22,9 @@ from patchkit.patchset import PatchId
 from patchkit.site import read_plain
 from patchkit.versions import is_version, normalised
 
+HOME = "patchkit-edit"
+"""The folder in the working directory that work folders are made in."""
+
 OWN = ".patchkit-edit"
 FORMAT = 1
 _NOTES = f"{OWN}/edit.json"

@@ -257,7 +257,7 @@ def test_where_the_manifest_has_no_room_for_all_paths_the_diff_is_cut_to_them(
     after = dict.fromkeys(before, b"a = 2\n")
     mail = commit(tmp_path / "upstream", before, after).mail()
     stage = stage_of(sample_wheel(tmp_path / "wheels", files=files))
-    said = imported(stage, mail)
+    said = imported(stage, mail, "--exclude", "some_dist/not_shipped.py")
     assert [each["path"] for each in said["left_out"]] == ["some_dist/not_shipped.py"]
     assert manifest(stage, "some-dist").patches[0].variants[0].include == ()
     stage.run("apply").expect()
@@ -292,6 +292,128 @@ def test_a_file_in_doubt_is_not_left_out_in_silence(stage_of: Callable[..., Stag
     assert "lib/some_dist/data.txt may be some_dist/data.txt" in said["error"]["message"]
     said = imported(stage, diff, "--exclude", "lib/some_dist/data.txt")
     assert {"path": "lib/some_dist/data.txt", "reason": "excluded"} in said["left_out"]
+
+
+OLD, NEW = "some_dist/fast.py", "some_dist/ops/kernels.py"
+KERNELS = b"".join(b"kernel_%d = %d\n" % (number, number) for number in range(30))
+FASTER = KERNELS.replace(b"_7 = 7\n", b"_7 = 8\n")
+NEWER = {MOD: b"".join(LINES), NEW: KERNELS}
+LACKS: dict[str, tuple[dict[str, bytes], str]] = {
+    "changed": ({MOD: FIVE, NEW: FASTER}, NEW),
+    "deleted": ({MOD: FIVE}, NEW),
+    "renamed": ({MOD: FIVE, "some_dist/ops/faster.py": KERNELS}, "some_dist/ops/kernels.py"),
+    "renamed from outside": ({MOD: FIVE, "some_dist/core.py": b"".join(LINES[:9])}, "some_dist/core.py"),
+}
+
+
+@pytest.mark.parametrize("case", LACKS)
+@pytest.mark.parametrize("below", ["", "src/"])
+def test_a_file_that_the_distribution_should_have_and_has_not_is_not_left_out_unasked(
+    below: str, case: str, stage_of: Callable[..., Stage]
+) -> None:
+    after, meant = LACKS[case]
+    outside = {"attic/core.py": b"".join(LINES[:9])} if case == "renamed from outside" else {}
+    before = NEWER | outside if case != "renamed from outside" else {MOD: NEWER[MOD]} | outside
+    diff = make_diff(*({f"{below}{path}": data for path, data in side.items()} for side in (before, after)))
+    stage = stage_of()
+    said = refused(stage, diff, exit_code=5)
+    assert said["error"]["code"] == "conflict" and f"some-dist 1.2.3 has no {meant}" in said["error"]["message"]
+    [_, exclude] = said["error"]["hint"].split("--exclude ")
+    said = imported(stage, diff, "--exclude", exclude.split()[0])
+    assert [each["reason"] for each in said["left_out"]] == ["excluded"]
+    assert [each["path"] for each in said["edits"]] == [MOD]
+
+
+def test_where_the_text_of_a_missing_file_is_another_file_that_is_offered_and_taken(
+    stage_of: Callable[..., Stage], tmp_path: Path
+) -> None:
+    stage = stage_of(sample_wheel(tmp_path / "wheels", files={MOD: NEWER[MOD], OLD: KERNELS}))
+    mail = commit(tmp_path / "upstream", NEWER | {"tests/a.py": b"1\n"}, {MOD: FIVE, NEW: FASTER}).mail()
+    hint = refused(stage, mail, exit_code=5)["error"]["hint"]
+    assert f"its text is in {OLD}: --moved {NEW}={OLD} takes it there" in hint
+    said = imported(stage, mail, *hint[hint.index("--moved ") :].split()[:2])
+    assert {each["path"]: each["edit"] for each in said["edits"]} == {MOD: "modified", OLD: "modified"}
+    assert [each["path"] for each in said["left_out"]] == ["tests/a.py"]
+    stage.run("apply").expect()
+    assert (stage.read(MOD), stage.read(OLD)) == (FIVE, FASTER)
+
+
+def test_a_file_that_became_a_forwarder_is_taken_where_its_text_is(
+    stage_of: Callable[..., Stage], tmp_path: Path
+) -> None:
+    files = {MOD: NEWER[MOD], OLD: b"from some_dist.ops.kernels import *\n", NEW: KERNELS}
+    stage = stage_of(sample_wheel(tmp_path / "wheels", files=files))
+    said = refused(stage, make_diff({OLD: KERNELS}, {OLD: FASTER}), exit_code=5)
+    [warning] = said["warnings"]
+    assert warning["code"] == "perhaps-moved" and f"--moved {OLD}={NEW} takes it there" in warning["message"]
+    imported(stage, make_diff({OLD: KERNELS}, {OLD: FASTER}), "--moved", f"{OLD}={NEW}")
+    stage.run("apply").expect()
+    assert stage.read(NEW) == FASTER
+
+
+def test_tests_and_documents_in_a_package_that_was_built_without_them_are_left_out(
+    stage_of: Callable[..., Stage],
+) -> None:
+    inside = ("some_dist/tests/test_a.py", "some_dist/sub/tests/data/b.py", "some_dist/README.md", "other/c.py")
+    old = {MOD: NEWER[MOD]} | dict.fromkeys(inside[:3], b"1\n2\n3\n")
+    new = {MOD: FIVE} | dict.fromkeys((*inside, "some_dist/tests/new.py"), b"1\n2\n4\n")
+    said = imported(stage_of(), make_diff(old, new))
+    assert {each["path"] for each in said["left_out"]} == {*inside, "some_dist/tests/new.py"}
+    assert [each["path"] for each in said["edits"]] == [MOD]
+
+
+def test_a_kernel_that_the_wheel_lacks_is_missed_although_nothing_else_shows_the_way(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = "flashinfer/norm.py"
+    old, installed = checkout("0.6.3", {f"{DATA}/csrc/norm.cu", code, "flashinfer/__init__.py"}.__contains__)
+    new = old | {code: with_change(old[code], b"#"), "csrc/gone.cu": b"// new\n"}
+    stage = flashinfer_stage(tmp_path, capfd.readouterr, "0.6.3", installed)
+    said = refused(stage, make_diff(old | {"csrc/gone.cu": b"// old\n"}, new), distribution=FLASHINFER, exit_code=5)
+    assert f"has no {DATA}/csrc/gone.cu (csrc/gone.cu)" in said["error"]["message"]
+
+
+def test_a_copy_is_refused_with_its_line(stage_of: Callable[..., Stage]) -> None:
+    copy = b"diff --git a/some_dist/mod.py b/some_dist/more.py\nsimilarity index 100%\n"
+    copy += b"copy from some_dist/mod.py\ncopy to some_dist/more.py\n"
+    said = refused(stage_of(), make_diff({MOD: NEWER[MOD]}, {MOD: FIVE}) + copy, exit_code=3)
+    assert said["error"]["code"] == "copy-diff" and "commit.diff:16: copies" in said["error"]["message"]
+
+
+def test_an_error_in_a_diff_with_new_paths_names_the_line_of_the_one_that_was_given(
+    stage_of: Callable[..., Stage], tmp_path: Path
+) -> None:
+    files = {MOD: NEWER[MOD], OLD: KERNELS, "some_dist/k.py": KERNELS}
+    stage = stage_of(sample_wheel(tmp_path / "wheels", files=files))
+    diff = make_diff(NEWER, {MOD: FIVE, NEW: FASTER}) + make_diff({OLD: KERNELS}, {"attic/k.py": KERNELS})
+    line = diff[: diff.rindex(b"diff --git")].count(b"\n") + 1
+    said = refused(stage, diff, "--moved", f"{NEW}=some_dist/k.py", exit_code=3)
+    assert f"commit.diff:{line}: attic/k.py is to be created outside" in said["error"]["message"]
+    said = refused(stage, diff, "--moved", f"{NEW}={MOD}", exit_code=2)
+    assert f"changes {MOD} itself" in said["error"]["message"]
+
+
+MOVES = {
+    "no pair": ("some_dist/mod.py", "is not OLD=NEW"),
+    "no such file in the diff": (f"some_dist/gone.py={MOD}", "has no file some_dist/gone.py"),
+    "no such file installed": (f"{MOD}=some_dist/gone.py", "the distribution has no file some_dist/gone.py"),
+    "a new file": (f"some_dist/new.py={MOD}", "creates, renames or copies it"),
+}
+
+
+@pytest.mark.parametrize("case", MOVES)
+def test_a_move_that_cannot_be_is_refused(case: str, stage_of: Callable[..., Stage]) -> None:
+    word, said = MOVES[case]
+    diff = make_diff({MOD: NEWER[MOD]}, {MOD: FIVE, "some_dist/new.py": b"a = 1\n"})
+    assert said in refused(stage_of(), diff, "--moved", word, exit_code=2)["error"]["message"]
+
+
+def test_a_path_is_shown_as_the_repository_has_it_with_or_without_prefixes(stage_of: Callable[..., Stage]) -> None:
+    diff = make_diff({MOD: NEWER[MOD], "tests/a.py": b"1\n"}, {MOD: FIVE, "tests/a.py": b"2\n"})
+    bare = diff.replace(b" a/", b" ").replace(b" b/", b" ")
+    stage = stage_of()
+    for text in (diff, bare):
+        assert [each["path"] for each in imported(stage, text, "--dry-run")["left_out"]] == ["tests/a.py"]
 
 
 def test_what_the_version_has_already_is_said_and_not_written(stage_of: Callable[..., Stage]) -> None:

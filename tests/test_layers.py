@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("decide", "tally"),
     ("pure", "archives homes patience merge"),
     ("decide", "fits treemerge rebased"),
-    ("decide", "manifesttext noise mail renames difference upstream rewritten lints authored"),
+    ("decide", "manifesttext noise mail renames difference layouts upstream rewritten lints authored"),
     ("decide", "audit_json"),
     ("world", "interruption inputs settled folders catalog interpreter environment site state wheel checks child"),
     ("world", "codebase"),
@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
         "use",
         "scene survey candidates trials bystanders decision dependents account outcome verification examination"
         " settlement change service tryout coverage redraft bench doubt handover rebase"
-        " origins edits drafts rehearsal authoring capture importation linting",
+        " origins edits drafts rehearsal authoring copies capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
     ("use", "image_build snippets"),

@@ -144,6 +144,28 @@ def test_killed_at_any_moment_the_folder_is_there_whole_or_not_at_all(tmp_path: 
         assert (ended.returncode, seen) == ((0, whole) if left == 4 else (9, set()))
 
 
+def test_an_empty_folder_is_filled_whole_or_not_at_all_too(tmp_path: Path) -> None:
+    for left in range(5):
+        own = tmp_path / str(left) / "own"
+        own.mkdir(parents=True, mode=0o750)
+        ended = subprocess.run([sys.executable, "-c", DYING, own, str(left)], check=False)
+        assert (ended.returncode, len(list(own.iterdir()))) == ((0, 2) if left == 4 else (9, 0))
+        assert own.stat().st_mode & 0o777 == 0o750
+
+
+def test_an_empty_folder_of_which_more_than_its_name_counts_stays_the_one_that_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "link").symlink_to("target")
+    write_folder(str(tmp_path / "link"), {"a": Content(b"a", 0o644)})
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target" / "a").is_file()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    write_folder(str(tmp_path / "here"), {"a": Content(b"a", 0o644)})
+    assert Path("a").is_file()
+
+
 def test_who_holds_a_folder_keeps_others_out_also_of_one_that_is_not_there_yet(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "absent" / "patches"):
         asked = [str(folder)]

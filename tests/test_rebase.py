@@ -544,6 +544,22 @@ def test_a_name_that_is_taken_or_lost_in_the_new_version_is_a_conflict_with_both
     assert (Path(lost["folder"]) / SUMS).read_bytes().endswith(b"=======\n>>>>>>> some-dist 1.2\n")
 
 
+def test_a_merge_that_does_not_compile_waits_for_a_person(shelf: Shelf) -> None:
+    body = b"        pass\n        pass\n"
+    old = maths().replace(b"def second():\n", b"def second():\n    if True:\n" + body)
+    ours = old.replace(body, body + b"    else:\n        pass\n")
+    theirs = old.replace(b"    if True:\n", b"    with open('a'):\n")
+    shelf.release("1.0", {MATHS: old})
+    shelf.release("1.1", {MATHS: theirs})
+    shelf.add("fix", patch("else", make_diff({MATHS: old}, {MATHS: ours}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    assert row["step"] == "work-folder" and f"as it was merged, {MATHS} does not compile: " in row["message"]
+    assert shelf.json("commit", row["folder"], exit_code=7)["error"]["code"] == "check-failed"
+    (Path(row["folder"]) / MATHS).write_bytes(theirs.replace(body, body + b"    value = 1\n"))
+    shelf.run("commit", row["folder"]).expect()
+    assert fares(shelf, "1.1") == "fits"
+
+
 def test_a_created_file_that_is_shipped_without_its_executable_bit_is_not_all_upstream(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     shelf.release("1.1", {MATHS: maths(), SUMS: b"a = 1\n"})

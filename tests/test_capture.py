@@ -1,0 +1,227 @@
+"""What `capture` sees beside changed lines, and what it does not take: modes, stray files, rows that RECORD lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stages import BLOCKS, LINES, MOD, SHIPPED, TOOL, Stage, edit, make_stage, patch, sample_wheel, with_line
+from test_authoring import FIVE, WHOLE, manifest, wheels
+from worlds import UvInstall, Venv, tree
+
+SCRIPT = "some_dist/script.py"
+
+
+@pytest.fixture
+def stage(
+    tmp_path: Path, make_site: Callable[..., Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Stage:
+    """A stage whose folder is the working directory; one shipped file is executable."""
+    wheel = sample_wheel(tmp_path / "wheels", files=SHIPPED | {SCRIPT: b"script = 1\n"}, modes={SCRIPT: 0o755})
+    stage = make_stage(tmp_path, make_site, capfd.readouterr, wheel)
+    monkeypatch.chdir(stage.folder)
+    return stage
+
+
+def mode(stage: Stage, path: str) -> int:
+    return (stage.site / path).stat().st_mode & 0o777
+
+
+def capture(stage: Stage, *words: str, exit_code: int = 0) -> Any:
+    return stage.json("capture", "some-dist", "--find-links", wheels(stage), *words, exit_code=exit_code)
+
+
+def refused(stage: Stage, *words: str, exit_code: int) -> Any:
+    """The error of a capture after which nothing has changed."""
+    before = stage.tree(), tree(stage.patches)
+    said = capture(stage, *words, exit_code=exit_code)
+    assert (stage.tree(), tree(stage.patches)) == before
+    return said["error"]
+
+
+# ---- modes ----------------------------------------------------------------------------------------------------
+
+
+def test_an_executable_bit_alone_is_captured_where_the_wheel_tells_what_was_shipped(stage: Stage) -> None:
+    pristine = stage.tree()
+    (stage.site / TOOL).chmod(0o755)
+    (stage.site / SCRIPT).chmod(0o644)
+    said = capture(stage)
+    assert {each["path"]: each["edit"] for each in said["edits"]} == {TOOL: "modified", SCRIPT: "modified"}
+    diff = Path(said["file"]).read_bytes()
+    assert b"old mode 100644\nnew mode 100755\n" in diff and b"old mode 100755\nnew mode 100644\n" in diff
+    assert stage.states() == {"some-dist/captured": "applied"}
+    stage.run("verify").expect()
+    stage.run("revert", "--all").expect()
+    assert stage.tree() == pristine
+    stage.run("apply").expect()
+    assert (mode(stage, TOOL), mode(stage, SCRIPT)) == (0o755, 0o644)
+
+
+def test_a_mode_beside_changed_lines_is_captured_and_reverted_with_them(stage: Stage) -> None:
+    pristine = stage.tree()
+    stage.write(MOD, FIVE)
+    (stage.site / MOD).chmod(0o755)
+    assert b"new mode 100755" in Path(capture(stage)["file"]).read_bytes()
+    stage.run("revert", "--all").expect()
+    assert stage.tree() == pristine
+
+
+def test_a_mode_on_top_of_an_applied_patch_is_captured_from_the_ledger(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.run("apply").expect()
+    (stage.site / MOD).chmod(0o755)
+    said = stage.json("capture", "some-dist", "--set", "own")
+    assert b"@@" not in Path(said["file"]).read_bytes()
+    stage.run("revert", "own").expect()
+    assert (mode(stage, MOD), stage.read()) == (0o644, FIVE)
+
+
+def test_without_a_wheel_it_is_said_that_modes_were_not_compared(stage: Stage) -> None:
+    (stage.site / TOOL).chmod(0o755)
+    error = stage.json("capture", "some-dist", exit_code=1)["error"]
+    assert error["code"] == "no-change" and "executable bits are compared where --wheel FILE" in error["hint"]
+
+
+def test_an_installer_that_gives_no_file_an_executable_bit_took_none_away(
+    tmp_path: Path, make_site: Callable[..., Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    scripts = {"some_dist/one.sh": b"one\n", "some_dist/two.sh": b"two\n"}
+    wheel = sample_wheel(tmp_path / "wheels", files=SHIPPED | scripts, modes=dict.fromkeys(scripts, 0o755))
+    stage = make_stage(tmp_path, make_site, capfd.readouterr, wheel)
+    for path in scripts:
+        (stage.site / path).chmod(0o644)
+    stage.write(MOD, FIVE)
+    assert [each["path"] for each in capture(stage)["edits"]] == [MOD]
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_real_installers_give_the_modes_that_the_wheel_tells(
+    installer: str,
+    tmp_path: Path,
+    make_venv: Callable[..., Venv],
+    pip_install: Callable[..., Any],
+    uv_install: UvInstall,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    wheel = sample_wheel(tmp_path / "wheels", files=SHIPPED | {SCRIPT: b"script = 1\n"}, modes={SCRIPT: 0o755})
+    venv = make_venv(tmp_path / "venv", with_pip=False)
+    if installer == "pip":
+        pip_install(venv, wheel)
+    else:
+        uv_install(venv, wheel)
+    (tmp_path / "patches").mkdir()
+    stage = Stage(tmp_path, venv.site_packages, tmp_path / "patches", lambda: tmp_path, capfd.readouterr)
+    assert refused(stage, exit_code=1)["code"] == "no-change"
+
+
+# ---- sources that do not compile ------------------------------------------------------------------------------
+
+
+def test_an_edit_that_does_not_compile_is_refused_as_apply_would(stage: Stage) -> None:
+    stage.write(MOD, WHOLE + b"def broken(:\n")
+    error = refused(stage, exit_code=7)
+    assert error["code"] == "check-failed" and f"{MOD} does not compile: " in error["message"]
+    assert "line 41" in error["message"]
+    assert capture(stage, "--exclude", MOD, exit_code=1)["error"]["code"] == "no-change"
+
+
+def test_a_commit_that_does_not_compile_is_refused_on_what_is_installed_and_elsewhere(stage: Stage) -> None:
+    stage.run("edit", "some-dist", MOD, "--into", "work").expect()
+    (stage.folder / "work" / MOD).write_bytes(WHOLE + b"def broken(:\n")
+    error = stage.json("commit", "work", "--patch", "one", exit_code=7)["error"]
+    assert error["code"] == "check-failed" and "line 41" in error["message"]
+    stage.reinstall(sample_wheel(stage.folder / "later", "2.0"))
+    error = stage.json("commit", "work", "--patch", "one", exit_code=7)["error"]
+    assert error["code"] == "check-failed" and "line 41" in error["message"]
+    assert not list(stage.patches.iterdir())
+
+
+# ---- files of nobody, and files without a row -----------------------------------------------------------------
+
+
+def test_a_loose_file_in_a_shared_namespace_is_listed_with_the_way_to_take_it(
+    tmp_path: Path, make_site: Callable[..., Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = sample_wheel(tmp_path / "wheels", files={"space/mine/a.py": b"a = 1\n"}, name="mine")
+    other = sample_wheel(tmp_path / "wheels", files={"space/other/a.py": b"a = 1\n"}, name="other")
+    stage = make_stage(tmp_path, make_site, capfd.readouterr, mine, other)
+    monkeypatch.chdir(stage.folder)
+    stage.write("space/loose file.py", b"a = 2\n")
+    words = ("capture", "mine", "--find-links", wheels(stage))
+    way = "--include 'space/loose file.py' takes it"
+    error = stage.json(*words, exit_code=1)["error"]
+    assert error["code"] == "no-change" and error["hint"].endswith(way)
+    stage.write("space/mine/a.py", b"a = 2\n")
+    said = stage.json(*words, "--dry-run")
+    assert [(each["path"], each["reason"].endswith(way)) for each in said["left_out"]] == [
+        ("space/loose file.py", True)
+    ]
+    assert stage.json(*words, "--dry-run", "--exclude", "space/*")["left_out"][0]["reason"] == "excluded"
+    said = stage.json(*words, "--include", "space/loose file.py")
+    assert {each["path"]: each["edit"] for each in said["edits"]} == {
+        "space/loose file.py": "created",
+        "space/mine/a.py": "modified",
+    }
+    stage.run("revert", "--all").expect()
+    assert not (stage.site / "space/loose file.py").exists()
+
+
+def drop_row(stage: Stage, path: str) -> None:
+    """RECORD as a careless build tool leaves it: without a row for a file that it ships."""
+    rows = stage.record.read_text("utf-8").splitlines(keepends=True)
+    stage.record.write_text("".join(row for row in rows if not row.startswith(f"{path},")), "utf-8")
+
+
+def test_a_shipped_file_without_a_row_is_no_new_file(stage: Stage) -> None:
+    drop_row(stage, BLOCKS)
+    assert refused(stage, exit_code=1)["code"] == "no-change"
+    stage.write(MOD, FIVE)
+    said = capture(stage)
+    assert said["left_out"] == [{"path": BLOCKS, "reason": "shipped, and RECORD has no row for it"}]
+    assert [each["path"] for each in said["edits"]] == [MOD]
+    stage.run("revert", "--all").expect()
+    assert stage.read(BLOCKS) == SHIPPED[BLOCKS]
+
+
+def test_a_shipped_file_without_a_row_that_was_edited_is_said_to_be_that(stage: Stage) -> None:
+    drop_row(stage, MOD)
+    stage.write(MOD, FIVE)
+    error = refused(stage, exit_code=3)
+    assert error["code"] == "unpatchable-file" and f"{MOD} was edited, and RECORD has no row for it" in error["message"]
+    assert "`pip install --force-reinstall --no-deps some-dist==1.2.3`" in error["hint"]
+    error = stage.json("edit", "some-dist", MOD, exit_code=2)["error"]
+    assert f"{MOD} is there, and RECORD of some-dist 1.2.3 has no row for it" in error["message"]
+    (stage.folder / "commit.diff").write_bytes(edit(5, b"line_5 = 5.0\n"))
+    error = stage.json("import", "commit.diff", "--distribution", "some-dist", exit_code=5)["error"]
+    assert f"{MOD} is there, and RECORD of some-dist 1.2.3 has no row for it" in error["message"]
+
+
+# ---- the ways out ---------------------------------------------------------------------------------------------
+
+
+def test_status_and_drift_name_capture_among_the_ways_out_of_an_edit(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.write(MOD, with_line(30, b"line_30 = 'thirty'\n"))
+    keep = "`patchkit capture some-dist` makes a patch of the edit"
+    for command, code in (("status", 0), ("check", 1)):
+        assert f"--discard-edits replaces it and keeps its bytes; {keep}" in stage.run(command).expect(code).out
+    assert keep in stage.json("drift", exit_code=1)["drift"][0]["detail"]
+    assert keep in stage.json("apply", exit_code=5)["error"]["hint"]
+    stage.write(MOD, WHOLE)
+    stage.run("apply").expect()
+    stage.write(MOD, with_line(30, b"line_30 = 'thirty'\n", FIVE))
+    for command, code in (("status", 0), ("drift", 1)):
+        assert keep in stage.run(command).expect(code).out
+    stage.json("capture", "some-dist", "--set", "own")
+    assert stage.states() == {"fix/one": "applied", "own/captured": "applied"}
+
+
+def test_a_set_folder_that_is_there_and_empty_is_used(stage: Stage) -> None:
+    (stage.patches / "some-dist").mkdir()
+    stage.write(MOD, b"".join(LINES[1:]))
+    capture(stage)
+    assert manifest(stage).patches[0].id.patch == "captured"
