@@ -197,7 +197,7 @@ def tell_draft(
     if proposal is not None:
         rows = account_for(proposal.decision, with_python_checks(proposal))
         own = tuple(replace(row, action=Action.NONE) for row in rows if row.id == draft.id)
-        told = [speak_of_draft(problem) for problem in problems]
+        told = [speak_of_draft(problem, draft) for problem in problems]
         error = told[0] if len(told) == 1 else Several(told) if told else None
         report = report_on(command, proposal.decision, patches=own, error=error)
     folder, files = draft.patch_set.folder, tuple(draft.files)

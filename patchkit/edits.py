@@ -90,12 +90,12 @@ def _pass_over(scene: Scene, own: Ownership, unlisted: Sequence[str], shipped: S
     edited = [
         path for path, found in observe(scene.root, unlisted).items() if not is_same(found.content, contents[path])
     ]
-    name = f"{own.distribution.name}=={own.distribution.version}"
+    anew = f"`pip install --force-reinstall --no-deps {own.distribution.name}=={own.distribution.version}`"
     raise_all(
         [
             Unpatchable(
                 f"{path} was edited, and RECORD has no row for it although the wheel ships it: no patch may touch it",
-                hint=f"`pip install --force-reinstall --no-deps {name}` writes RECORD anew; --exclude leaves it out",
+                hint=f"{anew} writes RECORD anew; --exclude {shlex.quote(path)} leaves it out",
             )
             for path in edited
         ]

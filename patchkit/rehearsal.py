@@ -14,6 +14,7 @@ from patchkit.change import Proposal
 from patchkit.drafts import Draft, find_clash, try_draft, with_draft
 from patchkit.errors import (
     Conflict,
+    ForeignFile,
     IndexUnreachable,
     MissingExtra,
     NoRelease,
@@ -124,9 +125,13 @@ def _try_on_wheel(catalog: Catalog, work: Work, draft: Draft, folders: Sequence[
             return try_patch(scene, pristine, scene.catalog.patches[draft.id])
 
 
-def speak_of_draft(problem: PatchkitError) -> PatchkitError:
-    """``problem`` with a hint that works on a patch that was not written; no other command knows of it."""
-    if isinstance(problem, Conflict) and "`patchkit check " in problem.hint:
+def speak_of_draft(problem: PatchkitError, draft: Draft) -> PatchkitError:
+    """``problem`` with a hint that works on a patch that was not written: no other command knows of it."""
+    if isinstance(problem, ForeignFile):
+        name = draft.patch_set.distribution
+        back = f"`pip install --force-reinstall --no-deps {name}{draft.variant.versions}` puts back what was shipped"
+        return ForeignFile(problem.message, hint=f"`patchkit capture {name}` makes a patch of the edit first; {back}")
+    if isinstance(problem, Conflict) and ("`patchkit check " in problem.hint or "in the manifest" in problem.hint):
         hint = "nothing was written; the same command with --verbose shows all the expected and the found lines"
         return Conflict(problem.message, hint=hint)
     return problem

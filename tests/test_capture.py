@@ -118,6 +118,24 @@ def test_real_installers_give_the_modes_that_the_wheel_tells(
     assert refused(stage, exit_code=1)["code"] == "no-change"
 
 
+def test_a_file_that_was_renamed_in_place_is_captured_as_a_rename(stage: Stage) -> None:
+    pristine = stage.tree()
+    (stage.site / BLOCKS).rename(stage.site / "some_dist/stones.py")
+    stage.write("some_dist/stones.py", stage.read("some_dist/stones.py") + b"end = 1\n")
+    said = capture(stage)
+    diff = Path(said["file"]).read_bytes()
+    assert b"rename from some_dist/blocks.py\nrename to some_dist/stones.py\n" in diff and diff.count(b"\n+") == 2
+    assert {each["path"]: each["edit"] for each in said["edits"]} == {
+        BLOCKS: "deleted",
+        "some_dist/stones.py": "created",
+    }
+    stage.run("verify").expect()
+    stage.run("revert", "--all").expect()
+    assert stage.tree() == pristine
+    stage.run("apply").expect()
+    assert not (stage.site / BLOCKS).exists() and stage.states() == {"some-dist/captured": "applied"}
+
+
 # ---- sources that do not compile ------------------------------------------------------------------------------
 
 

@@ -393,6 +393,15 @@ def test_an_error_in_a_diff_with_new_paths_names_the_line_of_the_one_that_was_gi
     assert f"changes {MOD} itself" in said["error"]["message"]
 
 
+def test_a_file_that_was_edited_in_place_is_told_with_ways_out_that_import_has(stage_of: Callable[..., Stage]) -> None:
+    stage = stage_of()
+    stage.write(MOD, with_line(30, b"line_30 = 'thirty'\n"))
+    error = refused(stage, make_diff({MOD: NEWER[MOD]}, {MOD: FIVE}), exit_code=5)["error"]
+    assert error["code"] == "foreign-file" and "--accept-modified" not in error["hint"]
+    assert "`patchkit capture some-dist` makes a patch of the edit first" in error["hint"]
+    assert "`pip install --force-reinstall --no-deps some-dist==1.2.3`" in error["hint"]
+
+
 MOVES = {
     "no pair": ("some_dist/mod.py", "is not OLD=NEW"),
     "no such file in the diff": (f"some_dist/gone.py={MOD}", "has no file some_dist/gone.py"),
