@@ -198,6 +198,8 @@ def _merge(own: FileOutcome, compared: FileOutcome) -> FileOutcome:
     """The outcome of the fold, with the hunks that upstream has marked as such."""
     upstream = {hunk.number: hunk for hunk in compared.hunks if hunk.result is HunkResult.UPSTREAM}
     hunks = tuple(upstream.get(hunk.number, hunk) if hunk.result is HunkResult.CONFLICT else hunk for hunk in own.hunks)
+    if compared.misfit is Misfit.UNPROVED and compared.hunks:  # the text is all there, and something else is not
+        return replace(own, hunks=hunks, misfit=compared.misfit, problem=compared.problem)
     return replace(own, hunks=hunks)
 
 

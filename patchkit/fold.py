@@ -209,7 +209,7 @@ def compare_upstream(base: Tree, layer: Layer) -> tuple[FileOutcome, ...]:
     """For each entry: which of its hunks are in the pristine file already.
 
     A hunk counts when it adds a line and its whole new side is there at exactly one place; a created file when
-    the very content is there. Deletions, renames and changes of mode prove nothing.
+    the very content is there. Deletions, renames and changes of mode prove nothing; an executable bit counts as well.
     """
     return tuple(_compare_entry(base, diff) for diff in layer.diffs)
 
@@ -219,18 +219,25 @@ def _compare_entry(base: Tree, diff: FileDiff) -> FileOutcome:
     content = base.get(path)
     if diff.kind is EntryKind.CREATE and content is not None:
         placed = apply_hunks(b"", diff)
-        if placed.data == content.data and diff.executable and not content.executable:
-            words = "it is shipped with this content, and without the executable bit that the diff gives it"
-            return FileOutcome(path, placed.outcomes, Misfit.UNPROVED, words)
-        if placed.data == content.data:
-            return FileOutcome(path, tuple(_as_upstream(hunk) for hunk in placed.outcomes))
-        return FileOutcome(path, placed.outcomes, Misfit.IN_THE_WAY, "it exists with other content")
+        if placed.data != content.data:
+            return FileOutcome(path, placed.outcomes, Misfit.IN_THE_WAY, "it exists with other content")
+        lost = bool(diff.executable) and not content.executable
+        return _with_mode(FileOutcome(path, tuple(_as_upstream(hunk) for hunk in placed.outcomes)), lost)
     if diff.kind is EntryKind.MODIFY and content is not None and diff.hunks:
-        return FileOutcome(path, find_upstream(content.data, diff))
+        lost = diff.executable not in (None, content.executable)
+        return _with_mode(FileOutcome(path, find_upstream(content.data, diff)), lost)
     if diff.kind is EntryKind.DELETE and content is None:
         words = "it is gone: perhaps upstream deleted it, but an absent file proves nothing"
         return FileOutcome(path, misfit=Misfit.GONE, problem=words)
     return FileOutcome(path, misfit=Misfit.UNPROVED, problem="nothing in it can prove that upstream has it")
+
+
+def _with_mode(outcome: FileOutcome, lost: bool) -> FileOutcome:
+    """A text that is all there is not the whole change where the shipped file has another executable bit."""
+    if not lost or any(hunk.result is not HunkResult.UPSTREAM for hunk in outcome.hunks):
+        return outcome
+    words = "it is shipped with this text, and not with the executable bit that the diff gives it"
+    return replace(outcome, misfit=Misfit.UNPROVED, problem=words)
 
 
 def _as_upstream(hunk: HunkOutcome) -> HunkOutcome:

@@ -144,6 +144,16 @@ def test_a_patch_whose_text_is_shipped_is_upstreamed_and_can_be_retired(stage: S
     stage.run("status", "--exit-code").expect()
 
 
+def test_a_text_that_is_shipped_without_the_executable_bit_of_the_diff_is_not_upstreamed(stage: Stage) -> None:
+    new = b"".join([*LINES[:4], b"line_5 = 5.0\n", *LINES[5:]])
+    stage.ship(MOD, new)
+    stage.add("fix", patch("one", make_diff({MOD: b"".join(LINES)}, {MOD: new}, {MOD: 0o755})))
+    error = stage.json("apply", exit_code=5)["error"]
+    assert f"{MOD}: it is shipped with this text, and not with the executable bit" in error["message"]
+    (stage.site / MOD).chmod(0o755)
+    assert stage.states("check") == {"fix/one": "upstreamed"}
+
+
 def test_a_patch_that_an_upgrade_brings_is_upstreamed_and_leaves_the_ledger(stage: Stage, tmp_path: Path) -> None:
     stage.add("alpha", patch("low", edit(5, FIVE)))
     stage.run("apply").expect()
