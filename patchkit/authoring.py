@@ -165,7 +165,7 @@ def _require_edit(folder: str, work: Work, files: Mapping[str, Content], paths: 
         hint = "edit the files there, then run this again"
         raise NoChange(f"nothing was edited in {folder}", hint=hint)
     if work.before and not (files or work.rebased):
-        words = f"all files of {work.distribution} are gone from {folder}; a patch does not delete a whole distribution"
+        words = f"all files that were copied into {folder} are gone; a patch does not delete a whole distribution"
         raise Unpatchable(words, hint=f"copy them back from {folder}/.patchkit-edit/before")
     before = work.before
     left = [

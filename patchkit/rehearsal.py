@@ -13,6 +13,7 @@ from patchkit.catalog import read_set_file
 from patchkit.change import Proposal
 from patchkit.drafts import Draft, find_clash, try_draft, with_draft
 from patchkit.errors import (
+    CheckFailed,
     Conflict,
     ForeignFile,
     IndexUnreachable,
@@ -131,6 +132,8 @@ def speak_of_draft(problem: PatchkitError, draft: Draft) -> PatchkitError:
         name = draft.patch_set.distribution
         back = f"`pip install --force-reinstall --no-deps {name}{draft.variant.versions}` puts back what was shipped"
         return ForeignFile(problem.message, hint=f"`patchkit capture {name}` makes a patch of the edit first; {back}")
+    if isinstance(problem, CheckFailed) and "mend the diff" in problem.hint:
+        return CheckFailed(problem.message, hint="nothing was written; mend the file, or leave it out")
     if isinstance(problem, Conflict) and ("`patchkit check " in problem.hint or "in the manifest" in problem.hint):
         hint = "nothing was written; the same command with --verbose shows all the expected and the found lines"
         return Conflict(problem.message, hint=hint)

@@ -151,7 +151,7 @@ def test_a_commit_that_does_not_compile_is_refused_on_what_is_installed_and_else
     stage.run("edit", "some-dist", MOD, "--into", "work").expect()
     (stage.folder / "work" / MOD).write_bytes(WHOLE + b"def broken(:\n")
     error = stage.json("commit", "work", "--patch", "one", exit_code=7)["error"]
-    assert error["code"] == "check-failed" and "line 41" in error["message"]
+    assert error["code"] == "check-failed" and "line 41" in error["message"] and "mend the file" in error["hint"]
     stage.reinstall(sample_wheel(stage.folder / "later", "2.0"))
     error = stage.json("commit", "work", "--patch", "one", exit_code=7)["error"]
     assert error["code"] == "check-failed" and "line 41" in error["message"]
