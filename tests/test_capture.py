@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stages import BLOCKS, LINES, MOD, SHIPPED, TOOL, Stage, edit, make_stage, patch, sample_wheel, with_line
+from stages import BLOCKS, LINES, MOD, SHIPPED, TOOL, Stage, edit, make_diff, make_stage, patch, sample_wheel, with_line
 from test_authoring import FIVE, WHOLE, manifest, wheels
 from worlds import UvInstall, Venv, tree
 
@@ -116,6 +116,25 @@ def test_real_installers_give_the_modes_that_the_wheel_tells(
     (tmp_path / "patches").mkdir()
     stage = Stage(tmp_path, venv.site_packages, tmp_path / "patches", lambda: tmp_path, capfd.readouterr)
     assert refused(stage, exit_code=1)["code"] == "no-change"
+
+
+def test_a_wheel_of_the_one_distribution_serves_where_another_is_patched_too(
+    tmp_path: Path, make_site: Callable[..., Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = sample_wheel(tmp_path / "other", files={"other/a.py": b"a = 1\n"}, name="other")
+    stage = make_stage(tmp_path, make_site, capfd.readouterr, sample_wheel(tmp_path / "wheels"), other)
+    monkeypatch.chdir(stage.folder)
+    stage.add(
+        "theirs", patch("a", make_diff({"other/a.py": b"a = 1\n"}, {"other/a.py": b"a = 2\n"})), distribution="other"
+    )
+    stage.run("apply").expect()
+    (stage.site / MOD).chmod(0o755)
+    [wheel] = (tmp_path / "wheels").iterdir()
+    stage.json("capture", "some-dist", "--wheel", wheel)
+    assert stage.states() == {"some-dist/captured": "applied", "theirs/a": "applied"}
+    stage.write(MOD, FIVE)
+    stage.run("apply", "--discard-edits", "--wheel", wheel).expect()
+    assert (stage.read(), mode(stage, MOD)) == (WHOLE, 0o755)
 
 
 def test_a_file_that_was_renamed_in_place_is_captured_as_a_rename(stage: Stage) -> None:
