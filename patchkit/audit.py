@@ -75,7 +75,7 @@ def _audit(scene: Scene, asked: str, of: Sequence[str], table: HazardTable, prog
         owner = next(modules[name].distribution for name in caller.sources if name in modules)
         raise UsageError(f"{asked} belongs to {owner} itself", hint="name a caller of it: another distribution's code")
     program = Program({**caller.sources, **modules}, read_source, Texts())
-    viewer = Viewer(table, subjects, caller.modules, progress)
+    viewer = Viewer(table, subjects, caller.modules, tick=progress)
     view = viewer.look(program)
     compiles = tuple(find_compiles(program, caller.sources, table, progress))
     trials, notices = try_patches(scene, viewer, program, view.roots)

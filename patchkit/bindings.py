@@ -41,13 +41,14 @@ class Defined:
 @dataclass(frozen=True, slots=True)
 class Assigned:
     """A variable. ``value`` is None where it is not one expression's (part of a tuple); ``element``: it is one of its
-    elements (a loop's target)."""
+    elements (a loop's target); ``entered``: what its ``__enter__`` gives (the target of ``with``)."""
 
     value: ast.expr | None
     annotation: ast.expr | None
     line: int
     branch: Branch
     element: bool = False
+    entered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +69,19 @@ Binding: TypeAlias = Imported | Defined | Assigned | Parameter
 class Namespace:
     """What the names of one scope are bound to, in the order of the source; ``stars`` are its star imports.
 
-    ``exported`` is ``__all__`` where it is written out, else None.
+    ``exported`` is ``__all__`` where it is written out, else None; ``computed``: it is not all written out.
     """
 
     names: dict[str, list[Binding]] = field(default_factory=dict)
     stars: list[Imported] = field(default_factory=list)
     outer: set[str] = field(default_factory=set)
     exported: tuple[str, ...] | None = None
+    computed: bool = False
 
     def exports(self, name: str) -> bool:
-        """Whether a star import brings ``name``."""
+        """Whether a star import brings ``name``, or may."""
+        if self.computed:
+            return True
         return not name.startswith("_") if self.exported is None else name in self.exported
 
 
@@ -153,7 +157,27 @@ def _bindings(node: ast.stmt, branch: Branch, module: str, package: bool) -> Ite
         case ast.With(items=items) | ast.AsyncWith(items=items):
             for item in items:
                 if item.optional_vars is not None:
-                    yield from _targets(item.optional_vars, item.context_expr, None, node.lineno, branch)
+                    yield from _entered(item.optional_vars, item.context_expr, branch)
+        case ast.Match(cases=cases):
+            for name in (name for case in cases for name in _captured(case.pattern)):
+                yield name, Assigned(None, None, node.lineno, branch)
+        case _:
+            for handler in getattr(node, "handlers", ()):  # of try, and of the try of exception groups (PEP 654)
+                if handler.name:
+                    yield handler.name, Assigned(None, None, handler.lineno, branch)
+
+
+def _entered(target: ast.expr, context: ast.expr, branch: Branch) -> Iterator[tuple[str, Binding]]:
+    for name, binding in _targets(target, context, None, target.lineno, branch):
+        yield name, replace(binding, entered=True) if isinstance(binding, Assigned) else binding
+
+
+def _captured(pattern: ast.AST) -> Iterator[str]:
+    """The names that a pattern binds (PEP 634)."""
+    for node in ast.walk(pattern):
+        name = node.rest if isinstance(node, ast.MatchMapping) else getattr(node, "name", None)
+        if isinstance(node, ast.MatchAs | ast.MatchStar | ast.MatchMapping) and name is not None:
+            yield name
 
 
 def _add_walruses(found: Namespace, placed: Placed) -> None:
@@ -217,10 +241,24 @@ def own_expressions(node: ast.stmt) -> Iterator[ast.expr]:
         if isinstance(inner, ast.expr):
             yield inner
         if isinstance(inner, ast.Lambda):
-            continue
-        if isinstance(inner, ast.ExceptHandler | ast.match_case):
+            stack += [*inner.args.defaults, *(each for each in inner.args.kw_defaults if each is not None)]
             continue
         stack += reversed(list(ast.iter_child_nodes(inner)))
+
+
+def nodes_of(node: ScopeNode) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The nodes of a scope, each with the one around it, without those of the scopes inside it.
+
+    Decorators, defaults and bases of a definition belong to the scope that it stands in.
+    """
+    body = node.body if isinstance(node.body, list) else [node.body]
+    stack: list[tuple[ast.AST, ast.AST]] = [(each, node) for each in reversed(body)]
+    while stack:
+        inner, around = stack.pop()
+        yield inner, around
+        below = inner.body if isinstance(inner, ScopeNode) else ()
+        apart = {id(each) for each in (below if isinstance(below, list) else [below])}
+        stack += [(each, inner) for each in reversed(list(ast.iter_child_nodes(inner))) if id(each) not in apart]
 
 
 def in_force(bound: Sequence[Binding], is_asked: Callable[[ast.expr], bool]) -> list[Binding]:
@@ -261,3 +299,11 @@ def _note_exports(found: Namespace, node: ast.stmt) -> None:
         ):
             names = [each.value for each in elements if isinstance(each, ast.Constant) and isinstance(each.value, str)]
             found.exported = (*(found.exported or ()), *names)
+            found.computed = found.computed or len(names) != len(elements)
+        case (
+            ast.Assign(targets=[ast.Name(id="__all__")])
+            | ast.AnnAssign(target=ast.Name(id="__all__"))
+            | ast.AugAssign(target=ast.Name(id="__all__"))
+            | ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="__all__"))))
+        ):
+            found.computed = True

@@ -7,7 +7,7 @@ other branch is guarded, and so is what follows a branch that is taken and does 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from patchkit.syntax import excerpt
@@ -56,8 +56,23 @@ class Placed:
 class Assumptions:
     """Conditions whose value is known, compared as syntax (by `ast.dump`)."""
 
-    def __init__(self, values: Mapping[str, bool]) -> None:
-        self._values = {ast.dump(ast.parse(text, mode="eval").body): value for text, value in values.items()}
+    def __init__(self, values: Mapping[str, bool], hidden: Collection[str] = ()) -> None:
+        self._texts = dict(values)
+        self._hidden = frozenset(hidden)
+        trees = {text: ast.parse(text, mode="eval").body for text in values}
+        self.roots = frozenset(
+            name.id for tree in trees.values() for name in ast.walk(tree) if isinstance(name, ast.Name)
+        )
+        self._values = {
+            ast.dump(trees[text]): value for text, value in values.items() if not self._is_hidden(trees[text])
+        }
+
+    def _is_hidden(self, test: ast.expr) -> bool:
+        return any(isinstance(node, ast.Name) and node.id in self._hidden for node in ast.walk(test))
+
+    def without(self, names: Collection[str]) -> Assumptions:
+        """Those that do not speak of ``names``, which mean something else where the condition stands."""
+        return Assumptions(self._texts, names) if names else self
 
     def truth(self, test: ast.expr) -> bool | None:
         """What ``test`` comes to while code is traced, or None where that is not known."""
@@ -69,7 +84,7 @@ class Assumptions:
                 return None if inner is None else not inner
             case ast.BoolOp(op=op, values=values):
                 return _join([self.truth(value) for value in values], isinstance(op, ast.Or))
-            case ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"):
+            case ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING") if not self._is_hidden(test):
                 return False
             case ast.Call() | ast.Attribute() | ast.Compare() | ast.Name():
                 return self._look_up(test)

@@ -9,19 +9,21 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from patchkit.audited import Confidence, Cover, Doubt, Place, weakest
-from patchkit.bindings import Imported, Parameter, own_expressions
-from patchkit.branches import Block, Branch, Guard, may_fail, walk
-from patchkit.classes import is_identity, is_property
-from patchkit.facts import Construct, Edge, Facts, Gap, Maker
+from patchkit.accessors import Accessors
+from patchkit.audited import Confidence, Cover, Doubt, Place
+from patchkit.bindings import Parameter, own_expressions
+from patchkit.bodies import Body
+from patchkit.branches import Block, walk
+from patchkit.classes import is_identity, return_values
+from patchkit.facts import Edge, Facts, Gap, Maker
 from patchkit.hazards import HazardTable
 from patchkit.inference import Inference
+from patchkit.operations import is_implicit
 from patchkit.programs import Scope
-from patchkit.results import BUILTINS
+from patchkit.registrations import Registrations
 from patchkit.syntax import excerpt
-from patchkit.values import ClassValue, Foreign, Found, FunctionValue, Instance, ModuleValue, Unclear, Wrapping
+from patchkit.values import UNCLEAR, ClassValue, Foreign, Found, FunctionValue, Instance, ModuleValue
 
-_KEEPS = ("types.SimpleNamespace", "functools.partial", "functools.wraps", "functools.cache", "functools.lru_cache")
 _DEEPEST = 8
 _MANY = 3
 """A method's name alone points to a definition while no more classes than this have it."""
@@ -36,28 +38,45 @@ class Calls:
     def __init__(self, inference: Inference, table: HazardTable, by_name: ByName) -> None:
         self.inference = inference
         self.table = table
+        self.accessors = Accessors(inference)
         self._by_name = by_name
+        self._registrations = Registrations(inference)
+        self.made_at_import: frozenset[Scope] = frozenset()
         self._facts: dict[Scope, Facts] = {}
         self._makes: dict[Scope, Maker | None] = {}
         self._marks: dict[Scope, tuple[dict[Scope, Cover], dict[Scope, Cover]]] = {}
+        self.made_at_import = self._find_made()
+        for answers in (self._facts, self._makes, self._marks):  # what was asked before that was known
+            answers.clear()
 
     def facts(self, scope: Scope) -> Facts:
         """What the function ``scope`` does when it is called; read once."""
         if scope not in self._facts:
             self._facts[scope] = Facts()  # what it learns if it asks for itself
-            reader = _Reader(self, scope)
-            reader.read()
-            own = Facts(
-                tuple(dict.fromkeys(reader.edges)),
-                tuple(dict.fromkeys(reader.hazards)),
-                tuple(dict.fromkeys(reader.makers)),
-                tuple(dict.fromkeys(reader.gaps)),
-            )
+            own = Body(self, scope).read()
+            given = tuple(Edge(each, each.line, _NAME) for each in self._registrations.of(scope))
+            own = replace(own, edges=(*own.edges, *given))
             self._facts[scope] = own  # its decorators, and what its module does with it, may ask what it does
-            around, behind, cover = self._decorated(scope)
-            cover = cover or self.marked(scope.module.scope).get(scope)
-            self._facts[scope] = replace(own, edges=(*own.edges, *behind), around=around, cover=cover)
+            wrapped = self._decorated(scope)
+            cover = wrapped.cover or self.marked(scope.module.scope).get(scope)
+            edges, gaps = (*own.edges, *wrapped.edges), (*own.gaps, *wrapped.gaps)
+            self._facts[scope] = replace(own, edges=edges, gaps=gaps, around=wrapped.around, cover=cover)
         return self._facts[scope]
+
+    def _find_made(self) -> frozenset[Scope]:
+        """The classes of which an object may be made while modules are imported: such an object may be anywhere."""
+        made: dict[Scope, None] = {}
+        waiting = [module.scope for module in self.inference.surroundings.modules]
+        seen = set(waiting)
+        while waiting:
+            facts = self.facts(waiting.pop())
+            fresh = [each for each in facts.made if each not in made]
+            made |= dict.fromkeys(fresh)
+            methods = [method for each in fresh for method in each.inner if method.is_function]
+            targets = [*(edge.target for edge in (*facts.edges, *facts.around)), *methods]
+            waiting += [each for each in dict.fromkeys(targets) if each not in seen]
+            seen |= set(targets)
+        return frozenset(made)
 
     def find_methods(self, name: str, scope: Scope) -> tuple[Scope, ...]:
         """The methods that a call by ``name`` alone in ``scope`` may mean; none where the name says too little."""
@@ -72,24 +91,78 @@ class Calls:
 
     # ---- what makes a function opaque -------------------------------------------------------------------------
 
-    def _decorated(self, scope: Scope) -> tuple[tuple[Edge, ...], tuple[Edge, ...], Cover | None]:
+    def _decorated(self, scope: Scope) -> Facts:
         """What decorators run outside of the one that makes a function opaque, what they run inside, and that one."""
         around: list[Edge] = []
         behind: list[Edge] = []
+        gaps: list[Gap] = []
         cover: Cover | None = None
-        decorators = getattr(scope.node, "decorator_list", ()) if scope.parent is not None else ()
+        decorators = getattr(scope.node, "decorator_list", ()) if scope.parent is not None and scope.is_function else ()
         for decorator in decorators:
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            for found in self.inference.infer(called, scope.parent or scope):
+            answers = self.inference.infer(called, scope.parent or scope)
+            for found in answers or (UNCLEAR,):
                 maker = self._maker(found, decorator)
                 if maker is not None and maker[0] in self.table.registering:
                     continue
                 if maker is not None and not (isinstance(decorator, ast.Call) and maker[0] in self.table.of_argument):
                     place = Place(scope.module.source.path, decorator.lineno)
                     cover = cover or Cover(place, scope.symbol, *maker)
-                elif isinstance(found.value, FunctionValue):
-                    (around if cover is None else behind).extend(self._wrappers(found.value.scope, decorator))
-        return tuple(around), tuple(behind), cover
+                elif maker is None:
+                    edges, known = self._wrapped(found, decorator)
+                    (around if cover is None else behind).extend(edges)
+                    if not known and cover is None:
+                        gaps.append(Gap(Doubt.RESULT, decorator.lineno, excerpt(decorator)))
+        return Facts(edges=tuple(behind), gaps=tuple(gaps), around=tuple(around), cover=cover)
+
+    def _wrapped(self, found: Found, node: ast.expr) -> tuple[list[Edge], bool]:
+        """What the decorator ``found`` makes a call of the function run, and whether that is all known."""
+        if isinstance(found.value, FunctionValue):
+            edges = list(self._wrappers(found.value.scope, node))
+            for made in self.inference.returned(found.value.scope):
+                if isinstance(made.value, Instance) and isinstance(node, ast.Call):
+                    edges += self._wrapped(made, node.func)[0]
+                elif isinstance(made.value, Instance):
+                    called = self._special(made.value, "__call__")
+                    edges += [Edge(each.scope, node.lineno, _NAME, (Block("decorator", node),)) for each in called]
+            return edges, self._tells(found.value.scope, node)
+        if not isinstance(found.value, ClassValue | Instance):
+            return [], isinstance(found.value, Foreign | ModuleValue)
+        is_class = isinstance(found.value, ClassValue)
+        one = Instance(found.value.scope, exact=True) if isinstance(found.value, ClassValue) else found.value
+        given = [each.value for each in self.inference.methods(one, "__call__")]
+        scopes = [each.scope for each in given if isinstance(each, FunctionValue)]
+        if is_class and not isinstance(node, ast.Call):
+            scopes += [each.scope for name in ("__get__",) for each in self._special(one, name)]
+            edges = [Edge(each, node.lineno, Confidence.ATTRIBUTE, (Block("decorator", node),)) for each in scopes]
+            return edges, UNCLEAR.value not in given
+        edges = [
+            edge
+            for scope in scopes
+            for edge in self._wrappers(scope, node.func if is_class and isinstance(node, ast.Call) else node)
+        ]
+        kin = [each for each in self.inference.lineage.order(one.of) if isinstance(each, Scope)]
+        names = [name for each in kin for name in each.namespace.names if is_implicit(name)]
+        hooks = [each.scope for name in names for each in self._special(one, name)]
+        edges += [Edge(each, node.lineno, _NAME, (Block("decorator", node),)) for each in hooks]
+        return edges, bool(given) and UNCLEAR.value not in given
+
+    def _special(self, made: Instance, name: str) -> Iterator[FunctionValue]:
+        found = (each.value for each in self.inference.methods(made, name))
+        yield from (each for each in found if isinstance(each, FunctionValue))
+
+    def _tells(self, decorator: Scope, node: ast.expr) -> bool:
+        """Whether it is known what a decorator puts in the place of what it decorates."""
+        given = [decorator]
+        if isinstance(node, ast.Call):
+            given += self._functions(decorator)
+        return all(self._is_told(each, value) for each in given[-1:] for value in _returned(each))
+
+    def _is_told(self, scope: Scope, value: ast.expr) -> bool:
+        if isinstance(value, ast.Name) and value.id in _parameters(scope):
+            return True
+        found = self.inference.infer(value, scope)
+        return bool(found) and UNCLEAR not in found
 
     def _maker(self, found: Found, node: ast.expr) -> Maker | None:
         """The maker that a decorator is, or comes to, and its effect where ``node`` is its call."""
@@ -173,6 +246,18 @@ class Calls:
                         self._marks[module][1][scope] = cover
 
 
+def _returned(scope: Scope) -> list[ast.expr]:
+    node = scope.node
+    if isinstance(node, ast.Lambda):
+        return [node.body]
+    return return_values(node) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else []
+
+
+def _parameters(scope: Scope) -> set[str]:
+    bound = scope.namespace.names.items()
+    return {name for name, bindings in bound if any(isinstance(each, Parameter) for each in bindings)}
+
+
 _NAME = Confidence.NAME
 _COMMON = frozenset(
     name for kind in (str, bytes, int, float, list, tuple, dict, set, frozenset, object, type) for name in dir(kind)
@@ -184,167 +269,3 @@ def _calls_in(statement: ast.stmt) -> Iterator[ast.Call]:
     yield from (each for each in getattr(statement, "decorator_list", ()) if isinstance(each, ast.Call))
     if isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign):
         yield from (node for node in own_expressions(statement) if isinstance(node, ast.Call))
-
-
-# ---- one body -------------------------------------------------------------------------------------------------
-
-
-class _Reader:
-    """Reads the body of one function."""
-
-    def __init__(self, calls: Calls, scope: Scope) -> None:
-        self.calls = calls
-        self.inference = calls.inference
-        self.table = calls.table
-        self.scope = scope
-        self.edges: list[Edge] = []
-        self.hazards: list[Construct] = []
-        self.makers: list[Maker] = []
-        self.gaps: list[Gap] = []
-
-    def read(self) -> None:
-        """Take in the whole body of the scope."""
-        node = self.scope.node
-        if isinstance(node, ast.Lambda):
-            for expression in ast.walk(node.body):
-                if isinstance(expression, ast.expr):
-                    self._expression(expression, (), None)
-            return
-        for placed in walk(node.body, self.table.assumptions):
-            for expression in own_expressions(placed.node):
-                self._expression(expression, placed.branch, placed.guard)
-            if isinstance(placed.node, ast.With | ast.AsyncWith):
-                for item in placed.node.items:
-                    self._context(item.context_expr, placed.branch, placed.guard)
-
-    def _expression(self, node: ast.expr, branch: Branch, guard: Guard | None) -> None:
-        match node:
-            case ast.Call():
-                self._call(node, branch, guard)
-            case ast.Attribute(value=value, attr=name, ctx=ast.Load()):
-                for base in self.inference.infer(value, self.scope):
-                    if isinstance(base.value, Instance):
-                        method = self.inference.method(base.value.of, name)
-                        if method is not None and is_property(method):
-                            sure = weakest(base.confidence, Confidence.ATTRIBUTE)
-                            self.edges.append(Edge(method, node.lineno, sure, branch, guard))
-
-    def _call(self, node: ast.Call, branch: Branch, guard: Guard | None) -> None:
-        answers = self.inference.infer(node.func, self.scope)
-        for found in answers:
-            self._callee(found, node, branch, guard)
-        if not answers:
-            self._unresolved(node, branch, guard)
-        if not any(isinstance(found.value, Foreign) and self._keeps(found.value.name) for found in answers):
-            self._handed_on(node, branch, guard)
-
-    def _keeps(self, name: str) -> bool:
-        return name in _KEEPS or name in self.table.opaque
-
-    def _callee(self, found: Found, node: ast.Call, branch: Branch, guard: Guard | None) -> None:
-        sure = found.confidence
-
-        def add(scope: Scope | None, confidence: Confidence, wrapping: Wrapping | None = None) -> None:
-            if scope is not None:
-                self.edges.append(Edge(scope, node.lineno, confidence, branch, guard, wrapping))
-
-        match found.value:
-            case FunctionValue(scope=scope, wrapping=wrapping):
-                add(scope, sure, wrapping)
-            case ClassValue(scope=scope):
-                for name in ("__new__", "__init__", "__post_init__"):
-                    add(self.inference.method(scope, name), sure)
-            case Instance(of=scope):
-                call = self.inference.method(scope, "__call__")
-                add(call or self.inference.method(scope, "forward"), weakest(sure, Confidence.ATTRIBUTE))
-            case Foreign(name=name, effect=effect) if name in self.table.opaque:
-                self.makers.append((name, effect or self.table.effect(name, node.args, node.keywords)))
-            case Foreign(name=name):
-                self._foreign(name, node, sure, branch, guard)
-            case Unclear():
-                self.gaps.append(Gap(self._doubt(node.func), node.lineno, excerpt(node.func), guard))
-            case _:
-                self.gaps.append(Gap(Doubt.RESULT, node.lineno, excerpt(node.func), guard))
-
-    def _foreign(self, name: str, node: ast.Call, sure: Confidence, branch: Branch, guard: Guard | None) -> None:
-        if construct := self.table.construct(name):
-            self.hazards.append(Construct(construct, node.lineno, sure, branch, guard))
-        elif name == "getattr" and not _names_its_attribute(node):
-            self.gaps.append(Gap(Doubt.GETATTR, node.lineno, excerpt(node), guard))
-        elif not self._is_known(name):
-            self.gaps.append(Gap(Doubt.FOREIGN, node.lineno, name, guard))
-
-    def _is_known(self, name: str) -> bool:
-        """Whether a call of others needs no word: of builtins, of what is traced, or of what a hazard returned."""
-        origin = name.partition("()")[0]
-        return name.partition(".")[0] in BUILTINS or name.startswith("function.") or self.table.knows(origin)
-
-    def _unresolved(self, node: ast.Call, branch: Branch, guard: Guard | None) -> None:
-        func = node.func
-        doubt = self._doubt(func)
-        if isinstance(func, ast.Attribute) and doubt is Doubt.DISPATCH:
-            construct = self.table.methods.get(func.attr)
-            if construct is not None:
-                self.hazards.append(Construct(construct, node.lineno, _NAME, branch, guard))
-            for method in self.calls.find_methods(func.attr, self.scope):
-                self.edges.append(Edge(method, node.lineno, _NAME, branch, guard))
-        if doubt is Doubt.MISSING and may_fail(branch):
-            doubt = Doubt.FALLBACK
-        self.gaps.append(Gap(doubt, node.lineno, excerpt(func), guard))
-
-    def _doubt(self, func: ast.expr) -> Doubt:
-        """What is not known of a call of ``func``, which leads nowhere."""
-        match func:
-            case ast.Attribute(value=value):
-                bases = [found.value for found in self.inference.infer(value, self.scope)]
-                modules = [base.name for base in bases if isinstance(base, ModuleValue)]
-                missing = modules and all(self.inference.program.lacks(name, func.attr) for name in modules)
-                return Doubt.MISSING if missing else Doubt.DISPATCH
-            case ast.Name(id=name):
-                return self._doubt_of(name)
-            case ast.Subscript():
-                return Doubt.SUBSCRIPT
-            case _:
-                return Doubt.RESULT
-
-    def _doubt_of(self, name: str) -> Doubt:
-        """The same of a name; one that nothing binds is a variable of a comprehension."""
-        holder: Scope | None = self.scope
-        while holder is not None and name not in holder.namespace.names:
-            holder = holder.parent
-        for binding in holder.namespace.names[name] if holder is not None else ():
-            if isinstance(binding, Parameter):
-                return Doubt.PARAMETER
-            if isinstance(binding, Imported) and self.inference.program.lacks(binding.module, binding.name):
-                return Doubt.MISSING
-        return Doubt.RESULT
-
-    def _handed_on(self, node: ast.Call, branch: Branch, guard: Guard | None) -> None:
-        """A function that is an argument may be called by whoever gets it."""
-        for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            if isinstance(value, ast.Name | ast.Attribute | ast.Lambda):
-                for found in self.inference.infer(value, self.scope):
-                    if isinstance(found.value, FunctionValue) and not is_identity(found.value.scope):
-                        wrapping = found.value.wrapping
-                        self.edges.append(Edge(found.value.scope, node.lineno, _NAME, branch, guard, wrapping))
-
-    def _context(self, node: ast.expr, branch: Branch, guard: Guard | None) -> None:
-        for found in self.inference.infer(node, self.scope):
-            for name in ("__enter__", "__exit__"):
-                if isinstance(found.value, Instance):
-                    method = self.inference.method(found.value.of, name)
-                    if method is not None:
-                        sure = weakest(found.confidence, Confidence.ATTRIBUTE)
-                        self.edges.append(Edge(method, node.lineno, sure, branch, guard))
-                elif isinstance(found.value, Foreign) and not isinstance(node, ast.Call):
-                    construct = self.table.construct(f"{found.value.name}.{name}")
-                    if construct:
-                        self.hazards.append(Construct(construct, node.lineno, found.confidence, branch, guard))
-
-
-def _names_its_attribute(node: ast.Call) -> bool:
-    match node.args:
-        case [_, ast.Constant(value=str()), *_]:
-            return True
-        case _:
-            return False

@@ -20,7 +20,14 @@ def has_decorator(scope: Scope, name: str) -> bool:
 def is_property(scope: Scope) -> bool:
     """Whether reading the attribute calls this function."""
     decorators = getattr(scope.node, "decorator_list", ())
-    return any(last_name(each) in ("property", "cached_property", "getter") for each in decorators)
+    return any("property" in last_name(each) or last_name(each) == "getter" for each in decorators)
+
+
+def first_parameter(scope: Scope) -> str:
+    """The name of the first positional parameter of a function, "" where it has none."""
+    arguments = getattr(scope.node, "args", None)
+    positional = [*arguments.posonlyargs, *arguments.args] if isinstance(arguments, ast.arguments) else []
+    return positional[0].arg if positional else ""
 
 
 Attribute: TypeAlias = tuple[Scope, ast.expr | None, ast.expr | None]
@@ -33,8 +40,7 @@ def own_attributes(scope: Scope) -> dict[str, list[Attribute]]:
         node = method.node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        arguments = [*node.args.posonlyargs, *node.args.args]
-        own = arguments[0].arg if arguments else ""
+        own = first_parameter(method)
         for placed in walk(node.body):
             statement = placed.node
             targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
@@ -58,3 +64,8 @@ def is_identity(scope: Scope) -> bool:
     if not isinstance(node, ast.Lambda) or len(node.args.args) != 1:
         return False
     return isinstance(node.body, ast.Name) and node.body.id == node.args.args[0].arg
+
+
+def is_nothing(node: ast.expr) -> bool:
+    """Whether an expression is ``None``, which nobody calls."""
+    return isinstance(node, ast.Constant) and node.value is None

@@ -50,7 +50,8 @@ Maker: TypeAlias = tuple[str, Effect]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All of that. ``cover`` is what makes the function opaque, ``around`` what decorators outside of it run."""
+    """All of that. ``cover`` is what makes the function opaque, ``around`` what decorators outside of it run, ``made``
+    are the classes of which it makes objects."""
 
     edges: tuple[Edge, ...] = ()
     hazards: tuple[Construct, ...] = ()
@@ -58,3 +59,4 @@ class Facts:
     gaps: tuple[Gap, ...] = ()
     around: tuple[Edge, ...] = ()
     cover: Cover | None = None
+    made: tuple[Scope, ...] = ()

@@ -123,6 +123,7 @@ class ImportMap:
         self.program = program
         self.subjects = subjects
         self.lost: set[Unknown] = set()
+        self.bound: dict[str, list[Imported]] = {}
         self._leads: dict[tuple[str, str], bool] = {}
         self._outlines: dict[str, frozenset[bytes]] = {}
 
@@ -133,6 +134,7 @@ class ImportMap:
             return False
         statements = (node for node in _walk_statements(tree) if isinstance(node, ast.Import | ast.ImportFrom))
         bound = [pair for node in statements for pair in bindings_of(node, name, package=package)]
+        self.bound[name] = [binding for _, binding in bound]
         if any(self.program.owner(binding.module) in self.subjects for _, binding in bound):
             return True
         return any(self._leads_to(each.module, each.name if alias != "*" else "") for alias, each in bound)

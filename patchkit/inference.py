@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from patchkit.annotations import named_by
 from patchkit.audited import Confidence
 from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter, find_comprehended, in_force
-from patchkit.classes import Attribute, has_decorator, is_property, own_attributes
-from patchkit.contents import TAKING, elements, is_nothing
+from patchkit.classes import has_decorator, is_nothing
+from patchkit.contents import TAKING, elements
 from patchkit.hazards import HazardTable
+from patchkit.lineage import Lineage
+from patchkit.members import Members
+from patchkit.mutations import Mutations
 from patchkit.narrowing import Narrowings
 from patchkit.programs import Program, Scope
-from patchkit.results import BUILTINS, TYPES, VAGUE
+from patchkit.results import BUILTINS, TYPES, TYPING, VAGUE
 from patchkit.returns import Returns
+from patchkit.substitutions import Substitutions
+from patchkit.surroundings import Surroundings
 from patchkit.values import (
     UNCLEAR,
     Answers,
@@ -37,6 +43,7 @@ from patchkit.values import (
     lowered,
 )
 
+_MANAGERS = ("Iterator", "Iterable", "ContextManager")  # what a context manager made of a generator is annotated as
 _DEEPEST = 40
 _LONGEST = 2000  # steps of one question after which half answers are kept: what asks in circles must come to an end
 _MOST = 24  # things that an expression may be; where it may be more, it is not known what it is
@@ -45,18 +52,26 @@ _MOST = 24  # things that an expression may be; where it may be more, it is not 
 class Inference:
     """Answers for one program, each worked out once."""
 
-    def __init__(self, program: Program, table: HazardTable) -> None:
+    def __init__(self, program: Program, table: HazardTable, surroundings: Surroundings | None = None) -> None:
+        surroundings = surroundings or Surroundings(program, ())
         self.program = program
         self.table = table
+        self.surroundings = surroundings
+        self.substitutions = Substitutions(surroundings)
+        self.mutations = Mutations(surroundings)
+        self.lineage = Lineage(self.infer, surroundings)
+        self.members = Members(self)
         self._returns = Returns(self)
         self._answers: dict[tuple[int, int], Answers] = {}
-        self._attributes: dict[Scope, dict[str, list[Attribute]]] = {}
+        self._elements: dict[object, Answers] = {}
         self._comprehended: dict[Scope, dict[str, list[Assigned]]] = {}
         self._narrowings = Narrowings()
         self._busy: set[object] = set()
         self._cut: set[object] = set()
+        self._is_half = False
         self._depth = 0
         self._steps = 0
+        self.lineage.prepare()
 
     # ---- expressions ------------------------------------------------------------------------------------------
 
@@ -67,6 +82,7 @@ class Inference:
             return self._answers[key]
         if key in self._busy or self._depth > _DEEPEST:
             self._cut.add(key)
+            self._is_half = self._is_half or key not in self._busy
             return ()
         self._busy.add(key)
         self._steps = self._steps + 1 if self._depth else 0
@@ -79,8 +95,13 @@ class Inference:
             self._end(key)
             self._depth -= 1
         answers = answers if len(answers) <= _MOST else ()
-        if not self._cut or not self._depth or self._steps > _LONGEST:
+        too_long = self._steps > _LONGEST and bool(self._cut)
+        if (self._is_half or too_long) and answers and UNCLEAR not in answers:
+            answers = (*answers, UNCLEAR)
+        if not self._cut or not self._depth or too_long:
             self._answers[key] = answers
+        if not self._depth:
+            self._is_half = False
         return answers
 
     def _end(self, key: object) -> None:
@@ -94,16 +115,18 @@ class Inference:
         match node:
             case ast.Name(id=name):
                 yield from self.look_up(name, scope)
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name) if scope.enclosing_class:
+                yield from self.members.above(scope.enclosing_class, name)
             case ast.Attribute(value=value, attr=name):
-                for base in self.infer(value, scope):
-                    yield from lowered(self.member(base.value, name), base.confidence)
+                bases = self.infer(value, scope)
+                yield from joined(lowered(self.member(base.value, name), base.confidence) for base in bases)
             case ast.Call(func=ast.Attribute(value=value, attr=name), args=args) if name in TAKING and (
                 held := self.elements(value, scope)
             ):
                 yield from joined([held, *(self.infer(each, scope) for each in args[1:2] if not is_nothing(each))])
             case ast.Call(func=func):
-                for callee in self.infer(func, scope):
-                    yield from lowered(self._returns.result(callee.value, node, scope), callee.confidence)
+                callees = self.infer(func, scope)
+                yield from joined(lowered(self.result(each.value, node, scope), each.confidence) for each in callees)
             case ast.IfExp(body=body, orelse=orelse):
                 yield from joined(None if is_nothing(each) else self.infer(each, scope) for each in (body, orelse))
             case ast.BoolOp(values=values):
@@ -114,9 +137,10 @@ class Inference:
                 yield from self.infer(value, scope)
             case ast.Subscript(value=value):
                 yield from self.elements(value, scope)
-            case ast.BinOp(left=left, op=ast.Div(), right=right):
+            case ast.BinOp(left=left, op=op, right=right):
                 found = (*self.infer(left, scope), *self.infer(right, scope))
-                yield from (each for each in found if each.value == Foreign("pathlib.Path", instance=True))
+                path = Found(Foreign("pathlib.Path", instance=True))
+                yield from (each for each in found if isinstance(op, ast.Div) and each.value == path.value)
             case ast.Lambda():
                 yield Found(FunctionValue(scope.child(node)))
             case ast.Dict() | ast.List() | ast.Tuple() | ast.Set() | ast.ListComp() | ast.SetComp() | ast.DictComp():
@@ -128,7 +152,23 @@ class Inference:
 
     def elements(self, container: ast.expr, scope: Scope) -> Answers:
         """What an element of ``container`` may be."""
-        return elements(container, scope, self.infer, self.annotated)
+        key = ("element", id(container), id(scope))
+        if key in self._elements:
+            return self._elements[key]
+        if key in self._busy or self._depth > _DEEPEST:
+            self._cut.add(key)
+            self._is_half = self._is_half or key not in self._busy
+            return ()
+        self._busy.add(key)
+        self._depth += 1
+        try:
+            found = elements(container, scope, self)
+        finally:
+            self._end(key)
+            self._depth -= 1
+        if not self._cut:
+            self._elements[key] = found
+        return found
 
     def _narrowed(self, node: ast.expr, scope: Scope) -> Answers:
         """What ``isinstance`` says of an expression of which nothing else is known."""
@@ -142,48 +182,64 @@ class Inference:
         """What ``name`` may be bound to where ``scope`` asks for it (scopes of classes are not seen from below)."""
         holder: Scope | None = scope
         while holder is not None:
-            bound = holder.namespace.names.get(name, [])
+            bound: list[Binding] = [*holder.namespace.names.get(name, []), *self._in_comprehension(name, holder)]
             seen = not holder.is_class or holder is scope
             if bound and seen and name not in holder.namespace.outer:
-                return joined(self._alternatives(name, bound, holder))
-            held = self._in_comprehension(name, scope) if holder is scope else ()
-            if held:
-                return held
+                before = _runs_with(scope, holder)
+                found = joined(self._alternatives(name, bound, holder, before=before))
+                if found or not holder.is_class:  # `f = f` in a class takes the name from around it
+                    return found if holder.parent else self._of_module(name, holder, found)
             holder = holder.parent
-        starred = self._starred(name, scope.module.scope)
+        starred = self.starred(name, scope.module.scope)
         if starred:
             return starred
         return (Found(Foreign(name)),) if name in BUILTINS else ()
 
+    def bound(self, name: str, holder: Scope) -> Iterator[Answers | None]:
+        """What each binding of a name in ``holder`` gives."""
+        yield from self._alternatives(name, holder.namespace.names.get(name, []), holder)
+
+    def _of_module(self, name: str, holder: Scope, found: Answers) -> Answers:
+        """``found``, or what a star import or other code puts in its place."""
+        starred = self.starred(name, holder)
+        return self.members.replaced(ModuleValue(holder.module.name), name, joined([found or None, starred or None]))
+
     def _in_force(self, bound: Sequence[Binding], holder: Scope) -> Sequence[Binding]:
         return bound if holder.is_function else in_force(bound, lambda value: (id(value), id(holder)) in self._busy)
 
-    def _alternatives(self, name: str, bound: Sequence[Binding], holder: Scope) -> Iterator[Answers | None]:
-        """What each binding of a name gives; None: nothing that could be called, or it is being asked for."""
-        for binding in self._in_force(bound, holder):
-            yield self._alternative(binding, holder)
+    def _alternatives(
+        self, name: str, bound: Sequence[Binding], holder: Scope, *, before: bool = False
+    ) -> Iterator[Answers | None]:
+        """What each binding of a name gives; None: nothing that could be called, or it is being asked for.
+
+        ``before``: also what it was bound to before the last time.
+        """
+        for binding in bound if before else self._in_force(bound, holder):
+            yield self.alternative(binding, holder)
         for function in holder.module.declared_outer.get(name, ()):
             if function is not holder and function.qualname.startswith(holder.qualname):
                 for binding in function.namespace.names.get(name, ()):
-                    yield self._alternative(binding, function)
+                    yield self.alternative(binding, function)
 
-    def _alternative(self, binding: Binding, holder: Scope) -> Answers | None:
+    def alternative(self, binding: Binding, holder: Scope) -> Answers | None:
+        """What one binding gives; None: nothing that could be called, or it is being asked for."""
         found = self._bound(binding, holder)
         match binding:
             case Assigned(value=value) if not found and value is not None:
                 return None if is_nothing(value) or (id(value), id(holder)) in self._busy else ()
             case Assigned(annotation=annotation) if not found and annotation is not None:
                 return None
-            case Imported():
-                return found or None
+            case Imported(module=module):
+                return found if found or self.program.is_opaque(module) else None
             case _:
                 return found
 
-    def _in_comprehension(self, name: str, scope: Scope) -> Answers:
-        """What a variable of a comprehension may be; these are scopes of their own, and short."""
+    def _in_comprehension(self, name: str, scope: Scope) -> list[Assigned]:
+        """What binds a variable of a comprehension; these are scopes of their own, and short."""
         if scope not in self._comprehended:
-            self._comprehended[scope] = find_comprehended(scope.node) if scope.is_function else {}
-        return tuple(each for one in self._comprehended[scope].get(name, ()) for each in self._bound(one, scope))
+            has_any = b" for " in scope.module.data
+            self._comprehended[scope] = find_comprehended(scope.node) if has_any else {}
+        return self._comprehended[scope].get(name, [])
 
     def _bound(self, binding: Binding, holder: Scope) -> Answers:
         match binding:
@@ -191,18 +247,43 @@ class Inference:
                 return self.imported(module, name)
             case Defined(node=node):
                 child = holder.child(node)
-                return (Found(ClassValue(child) if child.is_class else FunctionValue(child)),)
+                if not child.is_class:
+                    return (Found(FunctionValue(child)),)
+                return (Found(ClassValue(child)), *self._put_in_place(node.decorator_list, holder))
             case Assigned(value=ast.expr() as container, element=True):
                 return self.elements(container, holder)
+            case Assigned(value=ast.expr() as context, entered=True):
+                return self._entered(context, holder)
             case Assigned(value=value, annotation=annotation):
                 found = self.annotated(annotation, holder) if annotation is not None else ()
-                return found or (self.infer(value, holder) if value is not None else ())
+                given = self.infer(value, holder) if value is not None else ()
+                ours = [each for each in given if not isinstance(each.value, Foreign | Unclear)]
+                return tuple(dict.fromkeys((*found, *ours))) if found else given
             case Parameter(annotation=annotation, first=first, default=default):
                 if first and holder.owner is not None and not has_decorator(holder, "staticmethod"):
                     is_class = has_decorator(holder, "classmethod") or holder.name == "__new__"
-                    return (Found(ClassValue(holder.owner) if is_class else Instance(holder.owner)),)
+                    return (Found(ClassValue(holder.owner, exact=False) if is_class else Instance(holder.owner)),)
                 found = self.annotated(annotation, holder.parent or holder) if annotation is not None else ()
                 return found or (handed_in(self.infer(default, holder.parent or holder)) if default is not None else ())
+
+    def _put_in_place(self, decorators: Sequence[ast.expr], holder: Scope) -> Answers:
+        """The classes that the decorators of a class put in its place."""
+        made = [each.value for node in decorators for each in self.infer(node, holder)]
+        given = [each for value in made if isinstance(value, FunctionValue) for each in self.returned(value.scope)]
+        return lowered((each for each in given if isinstance(each.value, ClassValue)), Confidence.NAME)
+
+    def _entered(self, context: ast.expr, holder: Scope) -> Answers:
+        """What ``with context as name`` binds: what ``__enter__`` gives; of others the object itself."""
+        shown: list[Answers | None] = []
+        for each in self.infer(context, holder):
+            methods = self.methods(each.value, "__enter__") if isinstance(each.value, Instance) else ()
+            scopes = [found.value.scope for found in methods if isinstance(found.value, FunctionValue)]
+            if isinstance(each.value, Container):
+                held = each.value.name.endswith(_MANAGERS)
+                shown.append(self.annotated(each.value.element, each.value.scope) if held else ())
+            else:
+                shown += [self.returned(scope) for scope in scopes] or [(each,)]
+        return joined(shown)
 
     def imported(self, module: str, name: str) -> Answers:
         """What ``from module import name`` gives, behind all re-exports; ``name`` "": the module itself."""
@@ -213,14 +294,13 @@ class Inference:
             return () if is_ours else (Found(Foreign(f"{module}.{name}")),)
         return self.member(ModuleValue(module), name)
 
-    def _starred(self, name: str, scope: Scope) -> Answers:
+    def starred(self, name: str, scope: Scope) -> Answers:
+        found: list[Answers] = []
         for star in scope.namespace.stars:
             module = self.program.module(star.module)
             if module is not None and module.scope.namespace.exports(name):
-                found = self.member(ModuleValue(star.module), name)
-                if found:
-                    return found
-        return ()
+                found.append(self.member(ModuleValue(star.module), name))
+        return joined(each or None for each in found)
 
     # ---- members ----------------------------------------------------------------------------------------------
 
@@ -232,102 +312,28 @@ class Inference:
             return ()
         self._busy.add(key)
         try:
-            match base:
-                case ModuleValue(name=module):
-                    return self._module_member(module, name)
-                case ClassValue(scope=scope):
-                    return lowered(self._class_member(scope, name, of_instance=False), Confidence.ATTRIBUTE)
-                case Instance(of=scope):
-                    return lowered(self._class_member(scope, name, of_instance=True), Confidence.ATTRIBUTE)
-                case Foreign(name=owner, instance=instance):
-                    if instance and owner == "pathlib.Path" and name == "parent":
-                        return (Found(base),)
-                    return (Found(Foreign(f"{owner}.{name}")),)
-                case Unclear():
-                    return (UNCLEAR,)
-                case Container(name=owner):
-                    return (Found(Foreign(f"{owner}.{name}")),)
-                case Record(node=ast.Call(keywords=keywords), scope=scope):
-                    values = [keyword.value for keyword in keywords if keyword.arg == name]
-                    found = tuple(each for value in values for each in self.infer(value, scope))
-                    return lowered(found, Confidence.ATTRIBUTE)
-                case Record(node=node):
-                    return (Found(Foreign(f"{TYPES[type(node)]}.{name}")),)
-                case FunctionValue():
-                    return (Found(Foreign(f"function.{name}")),)
+            return self.members.member(base, name)
         finally:
             self._end(key)
 
-    def _module_member(self, module: str, name: str) -> Answers:
-        parsed = self.program.module(module)
-        if parsed is not None:
-            bound = parsed.scope.namespace.names.get(name, [])
-            if bound:
-                answers = joined(self._alternatives(name, bound, parsed.scope))
-                if answers:  # none: `from . import name` in a package binds what the import system puts there
-                    return answers
-            starred = self._starred(name, parsed.scope)
-            if starred:
-                return starred
-        inner = f"{module}.{name}"
-        return (Found(ModuleValue(inner)),) if self.program.has(inner) else ()
-
-    def _class_member(self, scope: Scope, name: str, *, of_instance: bool) -> Answers:
-        foreign: list[Found] = []
-        for each in self.ancestors(scope):
-            if isinstance(each, Foreign):
-                foreign.append(Found(Foreign(f"{each.name}.{name}")))
-                continue
-            own = [self._alternative(binding, each) for binding in each.namespace.names.get(name, [])]
-            if of_instance:
-                own = [None if found is None else self._read(found) for found in own]
-                own += self._set_on_self(each, name)
-            found = joined(own)
-            if found:
-                return found
-        return tuple(foreign[:1])
-
-    def _read(self, found: Answers) -> Answers:
-        """What an instance shows: of a property its result."""
-        return tuple(
-            result
-            for each in found
-            for result in (
-                self.returned(each.value.scope)
-                if isinstance(each.value, FunctionValue) and is_property(each.value.scope)
-                else (each,)
-            )
-        )
-
-    def _set_on_self(self, scope: Scope, name: str) -> Iterator[Answers | None]:
-        if scope not in self._attributes:
-            self._attributes[scope] = own_attributes(scope)
-        for method, value, annotation in self._attributes[scope].get(name, ()):
-            yield self._alternative(Assigned(value, annotation, 0, ()), method)
+    def methods(self, base: ClassValue | Instance, name: str) -> Answers:
+        """What stands under ``name`` in the class of ``base`` and, where it may be one of these, in its subclasses."""
+        return self.members.raw(base, name)
 
     def ancestors(self, scope: Scope) -> Iterator[Scope | Foreign]:
-        """A class and those it inherits from, in the order of their bases, each once."""
-        seen: set[object] = set()
-        waiting: list[Scope | Foreign] = [scope]
-        while waiting:
-            each = waiting.pop(0)
-            if each in seen:
-                continue
-            seen.add(each)
-            yield each
-            if isinstance(each, Scope) and isinstance(each.node, ast.ClassDef) and each.parent is not None:
-                bases = [found.value for base in each.node.bases for found in self.infer(base, each.parent)]
-                waiting += [base.scope for base in bases if isinstance(base, ClassValue)]
-                waiting += [base for base in bases if isinstance(base, Foreign)]
+        """A class and those it inherits from, in the order in which attributes are looked for."""
+        yield from (each for each in self.lineage.order(scope) if not isinstance(each, Unclear))
 
     def method(self, scope: Scope, name: str) -> Scope | None:
-        """The method that an instance of a class would call by ``name``, if it is defined here."""
-        for found in self._class_member(scope, name, of_instance=False):
-            if isinstance(found.value, FunctionValue):
-                return found.value.scope
-        return None
+        """The method that an object of exactly this class would call by ``name``, if it is defined here."""
+        found = (each.value for each in self.methods(ClassValue(scope), name))
+        return next((value.scope for value in found if isinstance(value, FunctionValue)), None)
 
     # ---- calls ------------------------------------------------------------------------------------------------
+
+    def result(self, callee: Value, call: ast.Call, scope: Scope) -> Answers:
+        """What a call of ``callee`` gives."""
+        return self._returns.result(callee, call, scope)
 
     def returned(self, scope: Scope) -> Answers:
         """What a function gives back, by its annotation, else by its ``return`` statements."""
@@ -341,10 +347,30 @@ class Inference:
         for found in self.infer(node, scope):
             match found.value:
                 case Foreign(name="type" | "typing.Type"):
-                    yield from self.infer(held, scope) if held is not None else ()
+                    yield from self._subclasses_of(held, scope) if held is not None else ()
+                case Foreign(instance=True):  # a variable, such as a TypeVar
+                    pass
                 case Foreign(name=name) if held is not None and name not in VAGUE:
                     yield Found(Container(name, held, scope), found.confidence)
-                case ClassValue(scope=of):
+                case ClassValue(scope=of) if not self._is_protocol(of):
                     yield Found(Instance(of), found.confidence)
-                case Foreign(name=name) if name not in VAGUE:
+                case Foreign(name=name) if name not in VAGUE and not name.startswith(TYPING):
                     yield Found(Foreign(name, instance=True), found.confidence)
+
+    def _subclasses_of(self, node: ast.expr, scope: Scope) -> Iterator[Found]:
+        for found in self.infer(node, scope):
+            if isinstance(found.value, ClassValue):
+                yield replace(found, value=ClassValue(found.value.scope, exact=False))
+
+    def _is_protocol(self, scope: Scope) -> bool:
+        """Whether any class may be meant that has the same methods (PEP 544)."""
+        names = [each.name for each in self.lineage.bases(scope) if isinstance(each, Foreign)]
+        return any(name.endswith(".Protocol") for name in names)
+
+
+def _runs_with(scope: Scope, holder: Scope) -> bool:
+    """Whether ``scope`` runs while ``holder`` does, so that it sees names before they are bound anew."""
+    inner: Scope | None = scope
+    while inner is not None and inner is not holder and inner.is_class:
+        inner = inner.parent
+    return inner is holder

@@ -112,6 +112,11 @@ class Scope:
         return self.owner or (self.parent.enclosing_class if self.is_function and self.parent is not None else None)
 
     @cached_property
+    def is_deferred(self) -> bool:
+        """Whether it runs when something is called: a function, or a class inside of one."""
+        return self.is_function or (self.is_class and self.parent is not None and self.parent.is_deferred)
+
+    @cached_property
     def inner(self) -> tuple[Scope, ...]:
         """The functions, classes and lambdas that stand right in this scope, in the order of the source."""
         found: list[Scope] = []

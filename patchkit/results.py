@@ -5,11 +5,82 @@ from __future__ import annotations
 import ast
 import builtins
 
-BUILTINS = frozenset(dir(builtins))
+BUILTINS: dict[str, object] = dict(vars(builtins))
 _SPECIAL = ("super", "type", "object")
 SAME = frozenset(  # what gives back the function that it gets, as far as the tracer is concerned
-    ("functools.cache", "functools.lru_cache", "functools.wraps", "functools.partial", "staticmethod", "classmethod")
+    (
+        "functools.cache",
+        "functools.lru_cache",
+        "functools.wraps",
+        "functools.partial",
+        "staticmethod",
+        "classmethod",
+        "functools.partialmethod",
+        "functools.update_wrapper",
+        "functools.singledispatch",
+        "functools.singledispatchmethod",
+    )
 )
+COPYING = frozenset(
+    ("copy.copy", "copy.deepcopy", "dataclasses.replace", "typing.cast")
+)  # what gives such an object as it gets
+CHOOSING = frozenset(("next", "max", "min"))  # what gives an element of what it gets
+PASSING = (  # where the result of a function may be what it got
+    "functools.",
+    "operator.",
+    "itertools.",
+    "copy.",
+    "dataclasses.",
+    "contextlib.",
+    "typing.",
+    "weakref.",
+    "heapq.",
+    "random.",
+    "queue.",
+    "asyncio.",
+    "inspect.",
+    "concurrent.futures.",
+    "collections.",
+    "sys.",
+)
+REFLECTIVE = frozenset(  # what asks for something by a name that is made at run time, or runs a text
+    (
+        "eval",
+        "operator.methodcaller",
+        "operator.attrgetter",
+        "types.new_class",
+        "inspect.getmembers",
+        "gc.get_objects",
+        "object.__getattribute__",
+        "object.__setattr__",
+        "type.__setattr__",
+        "inspect.getattr_static",
+    )
+)
+INERT = frozenset(  # what looks at an object or a class and calls nothing of it
+    (
+        "isinstance",
+        "issubclass",
+        "super",
+        "id",
+        "type",
+        "callable",
+        "typing.cast",
+        "typing.NewType",
+        "typing.TypeVar",
+        "getattr",
+        "hasattr",
+        "staticmethod",
+        "classmethod",
+    )
+)
+PROTOCOL = (  # methods that the standard library calls of an object that it gets, without a word of its class
+    *("close", "aclose", "read", "readline", "write", "flush", "keys", "acquire", "release", "emit", "fileno"),
+)
+CALLING = frozenset(  # what calls its first argument
+    ("map", "filter", "functools.reduce", "functools.cmp_to_key", "itertools.starmap", "itertools.takewhile")
+) | frozenset(("itertools.dropwhile", "itertools.filterfalse", "itertools.groupby", "atexit.register"))
+CALLED = frozenset(("key", "target", "func", "function", "default_factory", "callback"))  # arguments that are called
 IMPORTING = ("importlib.import_module", "__import__")
 RESULTS = {  # what a call of others gives, where its name does not say so
     "logging.getLogger": "logging.Logger",
@@ -21,7 +92,15 @@ RESULTS = {  # what a call of others gives, where its name does not say so
     **dict.fromkeys(("pathlib.PurePath", "pathlib.PosixPath"), "pathlib.Path"),
 }
 RESULTS |= {name: name for name, value in vars(builtins).items() if isinstance(value, type) and name not in _SPECIAL}
+RESULTS |= dict.fromkeys(("len", "id", "ord", "hash"), "int")
+RESULTS |= dict.fromkeys(("repr", "chr", "ascii", "hex", "oct", "bin", "format", "input"), "str")
+RESULTS |= dict.fromkeys(("isinstance", "issubclass", "callable", "hasattr", "any", "all"), "bool")
 VAGUE = frozenset(("typing.Any", "typing.Callable", "collections.abc.Callable", "object", "types.SimpleNamespace"))
+TYPING = (
+    "typing.",
+    "typing_extensions.",
+    "collections.abc.",
+)  # what is only there to be written in annotations says nothing of an object
 TYPES = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set", ast.JoinedStr: "str", ast.ListComp: "list"}
 TYPES |= {ast.Dict: "dict"}
 TYPES |= {ast.SetComp: "set", ast.DictComp: "dict", ast.Compare: "bool", ast.GeneratorExp: "generator"}

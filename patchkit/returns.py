@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from patchkit.classes import return_values
+from patchkit.classes import is_nothing, return_values
 from patchkit.hazards import HazardTable
+from patchkit.lineage import Lineage
 from patchkit.programs import Scope
-from patchkit.results import IMPORTING, RESULTS, SAME
+from patchkit.results import BUILTINS, CHOOSING, COPYING, IMPORTING, RESULTS, SAME
 from patchkit.values import (
     UNCLEAR,
     Answers,
@@ -23,6 +24,7 @@ from patchkit.values import (
     Unclear,
     Value,
     Wrapping,
+    joined,
 )
 
 
@@ -30,13 +32,14 @@ class Known(Protocol):
     """What is known of the other expressions of a program (`Inference`)."""
 
     table: HazardTable
+    lineage: Lineage
 
     def infer(self, node: ast.expr, scope: Scope) -> Answers: ...
+    def elements(self, container: ast.expr, scope: Scope) -> Answers: ...
     def member(self, base: Value, name: str) -> Answers: ...
     def imported(self, module: str, name: str) -> Answers: ...
     def annotated(self, node: ast.expr, scope: Scope) -> Answers: ...
-    def ancestors(self, scope: Scope) -> Iterator[Scope | Foreign]: ...
-    def method(self, scope: Scope, name: str) -> Scope | None: ...
+    def methods(self, base: ClassValue | Instance, name: str) -> Answers: ...
 
 
 class Returns:
@@ -48,13 +51,12 @@ class Returns:
     def result(self, callee: Value, call: ast.Call, scope: Scope) -> Answers:
         """What a call of ``callee``, which stands in ``scope``, gives."""
         match callee:
-            case ClassValue(scope=of):
-                return (Found(Instance(of)),)
+            case ClassValue(scope=of, exact=exact):
+                return (Found(Instance(of, exact)), *self._made_otherwise(of))
             case FunctionValue(scope=of):
                 return self.returned(of)
-            case Instance(of=of):
-                method = self._known.method(of, "__call__")
-                return self.returned(method) if method is not None else ()
+            case Instance():
+                return joined(self._method_result(each) for each in self._known.methods(callee, "__call__"))
             case Foreign(name=name) as maker if name in self._known.table.opaque:
                 return self._opaque_result(maker, call, scope)
             case Foreign(name=name):
@@ -84,39 +86,72 @@ class Returns:
             case _:
                 return found
 
+    def _method_result(self, found: Found) -> Answers:
+        return self.returned(found.value.scope) if isinstance(found.value, FunctionValue) else ()
+
+    def _made_otherwise(self, scope: Scope) -> Answers:
+        """What a class gives whose metaclass, or whose ``__new__``, may give something else."""
+        metaclass = self._known.lineage.metaclass(scope)
+        makers = self._known.methods(Instance(metaclass), "__call__") if metaclass is not None else ()
+        makers = (*makers, *self._known.methods(ClassValue(scope), "__new__"))
+        return (UNCLEAR,) if any(isinstance(each.value, FunctionValue) for each in makers) else ()
+
     def _foreign_result(self, name: str, call: ast.Call, scope: Scope) -> Answers:
         if name in SAME:
             handed = [each for value in call.args[:1] for each in self._known.infer(value, scope)]
             return tuple(self._prepared(each, call) for each in handed if not getattr(each.value, "instance", False))
         if name == "types.SimpleNamespace":
             return (Found(Record(call, scope)),)
-        if name in ("getattr", "super", *IMPORTING):
+        if name in ("getattr", "super", "type", *IMPORTING):
             return self._special(name, call, scope)
+        if name in CHOOSING or name in COPYING:
+            return self._chosen(name, call, scope)
+        if name in BUILTINS and name not in RESULTS and name != "open":
+            return ()  # it may give what it got
         last = name.rpartition(".")[2]
         result = RESULTS.get(name) or (name if last[:1].isupper() else f"{name}()")
         return (Found(Foreign(result, instance=True)),)
+
+    def _chosen(self, name: str, call: ast.Call, scope: Scope) -> Answers:
+        """What gives an element of its argument, or one of them, or a copy."""
+        if name in COPYING:
+            given = call.args[-1:] if name == "typing.cast" else call.args[:1]
+            return joined(self._known.infer(each, scope) for each in given)
+        found = [self._known.elements(each, scope) for each in call.args[:1]] if len(call.args) == 1 else []
+        if name == "next":
+            found = [self._known.elements(each, scope) for each in call.args[:1]]
+        rest = call.args[len(found) :]
+        return joined([*found, *(None if is_nothing(each) else self._known.infer(each, scope) for each in rest)])
 
     def _special(self, name: str, call: ast.Call, scope: Scope) -> Answers:
         """What ``getattr(x, "name")``, ``super()`` and ``import_module("name")`` give."""
         match call.args:
             case [ast.Constant(value=str(module)), *_] if name in IMPORTING and module[:1] != ".":
                 return self._known.imported(module, "") if module else ()
-            case [value, ast.Constant(value=str(attribute)), *_] if name == "getattr":
+            case [value, ast.Constant(value=str(attribute)), *default] if name == "getattr":
+                found = [self._known.member(base.value, attribute) for base in self._known.infer(value, scope)]
+                others = [None if is_nothing(each) else self._known.infer(each, scope) for each in default]
+                return joined([*(found or [()]), *others])
+            case [value] if name == "type":
+                found_types = [each.value for each in self._known.infer(value, scope)]
                 return tuple(
-                    each
-                    for base in self._known.infer(value, scope)
-                    for each in self._known.member(base.value, attribute)
+                    Found(ClassValue(each.of, each.exact)) for each in found_types if isinstance(each, Instance)
                 )
-            case [] if name == "super":
-                owner = scope.enclosing_class
-                above = (
-                    [each for each in self._known.ancestors(owner) if each is not owner] if owner is not None else []
-                )
-                return tuple(
-                    Found(Instance(each) if isinstance(each, Scope) else Foreign(each.name, instance=True))
-                    for each in above[:1]
-                )
+            case [] | [_, _] if name == "super":
+                return tuple(self._above(scope))
         return ()
+
+    def _above(self, scope: Scope) -> Iterator[Found]:
+        """What ``super()`` stands for: the next class (its attributes are looked for by `Members.above`)."""
+        owner = scope.enclosing_class
+        for each in self._known.lineage.order(owner)[1:2] if owner is not None else ():
+            match each:
+                case Scope():
+                    yield Found(Instance(each, exact=True))
+                case Foreign(name=name):
+                    yield Found(Foreign(name, instance=True))
+                case Unclear():
+                    yield UNCLEAR
 
     def returned(self, scope: Scope) -> Answers:
         """What a function gives back, by its annotation, else by its ``return`` statements."""

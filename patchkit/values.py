@@ -38,12 +38,18 @@ class FunctionValue:
 
 @dataclass(frozen=True, slots=True)
 class ClassValue:
+    """A class; ``exact`` False: or a subclass of it, as ``cls`` is."""
+
     scope: Scope
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
+    """An object of a class; ``exact`` False: or of a subclass, as ``self`` and all that an annotation tells of."""
+
     of: Scope
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

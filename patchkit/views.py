@@ -5,18 +5,20 @@ A view is of one state of the files. The installed state, and those that patches
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from patchkit.audited import Confidence, Cover, Doubt, Hazard, Place, Step, Unknown
 from patchkit.calls import Calls
+from patchkit.carriers import Carriers
 from patchkit.facts import Edge, Gap
 from patchkit.hazards import HazardTable
 from patchkit.importmap import ImportMap, Row, find_named
 from patchkit.inference import Inference
 from patchkit.programs import Module, Program, Scope, uncollected
 from patchkit.reach import Met, Reach, cover_site, covers_around, prefix, reach, step_of
+from patchkit.surroundings import Surroundings
+from patchkit.values import ClassValue, FunctionValue, Instance, ModuleValue, Unclear, Value
 
 Tick = Callable[[str, int, int], None]
 HazardKey = tuple[str, str, str, str]
@@ -91,6 +93,7 @@ class Viewer:
     table: HazardTable
     subjects: frozenset[str]
     callers: Sequence[str]
+    concerned: tuple[str, ...] = ()
     tick: Tick = field(default=lambda doing, done, total: None)
 
     def look(self, program: Program) -> View:
@@ -99,18 +102,24 @@ class Viewer:
             return self._look(program)
 
     def _look(self, program: Program) -> View:
-        inference = Inference(program, self.table)
         imports = ImportMap(program, self.subjects)
         rows = self._rows(program, imports)
         named = set(find_named(program, self.callers, self.subjects))
         modules = self._modules(program, rows, named)
+        self.concerned = tuple(module.name for module in modules)
+        inference = Inference(program, self.table, self._surroundings(program))
+        carriers = Carriers(program, inference, self.subjects)
+        others = list(carriers.find(imports.bound, self.concerned))
+        if others:
+            modules += [module for module in map(program.module, others) if module is not None]
+            self.concerned = tuple(module.name for module in modules)
+            inference = Inference(program, self.table, self._surroundings(program))
+            carriers = Carriers(program, inference, self.subjects)
         classes = _classes_by_module(rows)
-
-        methods = _Methods(program, self.subjects)
 
         def by_name(method: str, scope: Scope) -> tuple[Scope, ...]:
             if scope.module.source.distribution in self.subjects:
-                return methods.find(method)
+                return inference.surroundings.methods(method)
             own = classes.get(scope.module.name, ())
             found = (inference.method(each, method) for each in own)
             return tuple(dict.fromkeys(each for each in found if each is not None))
@@ -118,7 +127,8 @@ class Viewer:
         calls = Calls(inference, self.table, by_name)
         roots = tuple(self._roots(rows, modules, calls))
         unknown = {gap for root in roots if root.cover is None for gap in root.reach.unknown}
-        unknown |= set(self._unfollowed(modules, calls, methods)) | named | imports.lost
+        unknown |= set(self._unfollowed(modules, calls)) | named | imports.lost
+        unknown |= set(carriers.unsure(imports.bound, self.concerned)) | set(_replaced(inference))
         asked = frozenset(self.callers)
         unknown |= {each for name in self.callers for each in imports.rest(name, asked)}
         unknown |= {
@@ -133,8 +143,8 @@ class Viewer:
             return tuple(self._look_again(program, roots))
 
     def _look_again(self, program: Program, roots: Sequence[Root]) -> Iterator[Root]:
-        methods = _Methods(program, self.subjects)
-        calls = Calls(Inference(program, self.table), self.table, lambda method, _: methods.find(method))
+        inference = Inference(program, self.table, self._surroundings(program))
+        calls = Calls(inference, self.table, lambda method, _: inference.surroundings.methods(method))
         for root in roots:
             module = program.module(root.target.module.name)
             scopes = module.scopes if module is not None else ()
@@ -157,15 +167,15 @@ class Viewer:
         found = [program.module(name) for name in self.callers if program.sources[name].path in paths]
         return list(dict.fromkeys([*(row.scope.module for row in rows), *(each for each in found if each is not None)]))
 
-    def _unfollowed(self, modules: Sequence[Module], calls: Calls, methods: _Methods) -> Iterator[Unknown]:
+    def _unfollowed(self, modules: Sequence[Module], calls: Calls) -> Iterator[Unknown]:
         """The calls of these modules that lead to nothing known, where a tracer comes to them."""
         for scope in (each for module in modules for each in module.scopes):
-            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, calls, methods)]
+            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, calls)]
             if gaps and cover_site(scope, None, calls) is None:
                 for gap in gaps:
                     yield Unknown(Place(scope.module.source.path, gap.line), gap.doubt, scope.runs_in, gap.text)
 
-    def _counts(self, gap: Gap, calls: Calls, methods: _Methods) -> bool:
+    def _counts(self, gap: Gap, calls: Calls) -> bool:
         """Whether a call in the caller may lead into the distributions.
 
         Other distributions are not asked for; a method that everything has counts where a class of these has it too.
@@ -173,7 +183,11 @@ class Viewer:
         if gap.doubt is not Doubt.DISPATCH:
             return gap.doubt is not Doubt.FOREIGN
         name = gap.text.rpartition(".")[2]
-        return not calls.is_ordinary(name) or bool(methods.find(name))
+        return not calls.is_ordinary(name) or bool(calls.inference.surroundings.methods(name))
+
+    def _surroundings(self, program: Program) -> Surroundings:
+        subjects = [name for name, source in program.sources.items() if source.distribution in self.subjects]
+        return Surroundings(program, [*subjects, *self.concerned])
 
     # ---- roots ------------------------------------------------------------------------------------------------
 
@@ -221,34 +235,34 @@ class Viewer:
         return Root(target, step, None, found)
 
 
-class _Methods:
-    """The methods of distributions by name; only modules whose text defines such a name are parsed."""
-
-    def __init__(self, program: Program, subjects: frozenset[str]) -> None:
-        self._program = program
-        self._modules: dict[bytes, dict[str, None]] = {}
-        for name, source in program.sources.items():
-            if source.distribution in subjects:
-                for word in _DEFINED.findall(program.data(name) or b""):
-                    self._modules.setdefault(word, {})[name] = None
-        self._found: dict[str, tuple[Scope, ...]] = {}
-
-    def find(self, name: str) -> tuple[Scope, ...]:
-        """All methods called ``name``."""
-        if name not in self._found:
-            modules = map(self._program.module, self._modules.get(name.encode(), ()))
-            scopes = (scope for module in modules if module is not None for scope in module.scopes)
-            self._found[name] = tuple(each for each in scopes if each.owner is not None and each.name == name)
-        return self._found[name]
-
-
-_DEFINED = re.compile(rb"\bdef (\w+)\(")
-
-
 def _clearest_first(site: tuple[Scope, Edge, Cover | None]) -> tuple[bool, bool, bool]:
     """Calls that are not covered come first, of these such in functions, of these such that are sure."""
     scope, edge, cover = site
     return (cover is not None, not scope.runs_in, edge.confidence is Confidence.NAME)
+
+
+def _replaced(inference: Inference) -> Iterator[Unknown]:
+    """Where code changes what names stand for in a way that nobody can follow, unless it is something else's names."""
+    for each in inference.substitutions.untold:
+        owners = [found.value for found in inference.infer(each.base, each.scope)] if each.base is not None else []
+        if not owners or any(_is_followed(owner, inference) for owner in owners):
+            yield Unknown(
+                Place(each.scope.module.source.path, each.line), Doubt.REPLACED, each.scope.runs_in, each.text
+            )
+
+
+def _is_followed(owner: Value, inference: Inference) -> bool:
+    """Whether the names of ``owner`` are looked up: it is a module, class or object of a distribution, or may be."""
+    match owner:
+        case ModuleValue() | Unclear():
+            return True
+        case ClassValue(scope=scope) | Instance(of=scope):
+            kin = [each for each in inference.lineage.order(scope) if isinstance(each, Scope)]
+            return any(each.module.source.distribution for each in kin)
+        case FunctionValue(scope=scope):
+            return bool(scope.module.source.distribution)
+        case _:
+            return False
 
 
 def _classes_by_module(rows: Sequence[Row]) -> dict[str, list[Scope]]:

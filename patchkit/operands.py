@@ -1,0 +1,85 @@
+"""What operations call: special methods of their operands, and what is behind attributes.
+
+Where the class of an operand is not known, it may be any class of which an object was made while modules were imported;
+objects of others are asked for what they have where they are made.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Protocol
+
+from patchkit.accessors import Access, Accessors
+from patchkit.audited import Confidence
+from patchkit.hazards import HazardTable
+from patchkit.inference import Inference
+from patchkit.notes import Notes
+from patchkit.programs import Scope
+from patchkit.values import ClassValue, Container, Foreign, Found, Instance, Record, Unclear
+
+_PARTS = frozenset(("__iter__", "__getitem__", "__bool__"))
+"""What asks a list or a table for its elements, or whether it has any, and calls nothing of these."""
+
+
+class Known(Protocol):
+    """What is known of the program's functions (`Calls`)."""
+
+    inference: Inference
+    accessors: Accessors
+    table: HazardTable
+
+    made_at_import: frozenset[Scope]
+
+
+class Operands:
+    """Operations of one body, told to its ``notes``."""
+
+    def __init__(self, known: Known, scope: Scope, notes: Notes) -> None:
+        self._known = known
+        self._inference = known.inference
+        self._scope = scope
+        self._notes = notes
+
+    def operate(self, operand: ast.expr, names: tuple[str, ...]) -> None:
+        """An operation on ``operand``, which calls the first of the special methods that it has."""
+        found = self._inference.infer(operand, self._scope)
+        for each in found:
+            self._special(each, operand, names)
+        if not found or any(isinstance(each.value, Unclear) for each in found):
+            for scope in (scope for name in names for scope in self._inference.surroundings.methods(name)):
+                if scope.owner in self._known.made_at_import:
+                    self._notes.add(scope, operand.lineno, Confidence.NAME)
+
+    def _special(self, found: Found, operand: ast.expr, names: tuple[str, ...]) -> None:
+        match found.value:
+            case Instance():
+                for name in names:
+                    self._notes.run(self._inference.methods(found.value, name), operand, Confidence.ATTRIBUTE)
+            case ClassValue(scope=scope):
+                metaclass = self._inference.lineage.metaclass(scope)
+                if "__class_getitem__" in names:
+                    made = self._inference.methods(found.value, "__class_getitem__")
+                    self._notes.run(made, operand, Confidence.ATTRIBUTE)
+                if metaclass is not None:
+                    self._special(Found(Instance(metaclass)), operand, names)
+            case Foreign(name=owner) | Container(name=owner):
+                for heir in self._inference.lineage.descendants(Foreign(owner)):
+                    for name in names:
+                        self._notes.run(self._inference.methods(Instance(heir), name), operand, Confidence.NAME)
+                for name in names if not isinstance(operand, ast.Call) else ():
+                    construct = self._known.table.construct(f"{owner}.{name}")
+                    if construct:
+                        self._notes.use(construct, operand.lineno, found.confidence)
+            case Record() if not _PARTS & set(names):
+                for each in self._inference.elements(operand, self._scope):
+                    if isinstance(each.value, Instance):
+                        self._notes.implicit(each.value, operand)
+
+    def access(self, value: ast.expr, name: str, access: Access, node: ast.expr | ast.stmt) -> None:
+        """An attribute is read, set or deleted."""
+        bases = self._inference.infer(value, self._scope)
+        for base in bases:
+            self._notes.run(self._known.accessors.of(base, name, access), node, Confidence.ATTRIBUTE)
+        if not bases or any(isinstance(base.value, Unclear) for base in bases):
+            found = self._known.accessors.by_name(name, access, self._known.made_at_import)
+            self._notes.run(found, node, Confidence.NAME)

@@ -1,0 +1,130 @@
+"""What code puts in the place of attributes from outside (monkey-patching): ``module.f = g``, ``setattr(C, "go", g)``.
+
+Found in the text of all modules looked into, whether anything calls it or not. Where the name is written, those who
+look the attribute up are told of it; where it is made at run time, nobody can know what it changes.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from patchkit.bindings import nodes_of
+from patchkit.classes import first_parameter, last_name
+from patchkit.programs import Scope
+from patchkit.surroundings import Surroundings
+from patchkit.syntax import excerpt
+
+_NAMESPACES = ("globals", "vars", "locals")
+_PLAIN = ("__name__", "__doc__", "__module__", "__qualname__", "__annotations__", "__signature__", "__wrapped__")
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """An assignment to the attribute of ``base``, in ``scope``; ``value`` is None where it is no expression's."""
+
+    base: ast.expr
+    value: ast.expr | None
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A place that changes what cannot be told: a name that is made at run time, or what a class is made of."""
+
+    scope: Scope
+    line: int
+    text: str
+    base: ast.expr | None = None
+
+
+class Substitutions:
+    """All of those in the surroundings: ``named`` by the attribute, ``untold`` the others."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.named: dict[str, list[Substitution]] = {}
+        self.untold: list[Untold] = []
+        for module in surroundings.modules:
+            for scope in module.scopes:
+                self._read(scope)
+
+    def _read(self, scope: Scope) -> None:
+        own = first_parameter(scope) if scope.owner is not None else ""
+        for node, _ in nodes_of(scope.node):
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        self._target(target, value, scope, own)
+                case ast.AnnAssign(target=target, value=value) | ast.AugAssign(target=target, value=value):
+                    self._target(target, value, scope, own)
+                case ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target):
+                    self._target(target, None, scope, "")
+                case ast.withitem(optional_vars=ast.expr() as target):
+                    self._target(target, None, scope, "")
+                case ast.Delete(targets=targets):
+                    for target in targets:
+                        self._target(target, None, scope, "")
+                case ast.Call():
+                    self._call(node, scope)
+
+    def _target(self, target: ast.expr, value: ast.expr | None, scope: Scope, own: str) -> None:
+        match target:
+            case ast.Attribute(value=ast.Name(id=name)) if name == own and own:
+                pass  # what a method gives its own object is an attribute like others
+            case ast.Attribute(value=base, attr=attr):
+                self._attribute(base, attr, value, scope, target)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                values = value.elts if isinstance(value, ast.Tuple) and len(value.elts) == len(elements) else None
+                for index, element in enumerate(elements):
+                    self._target(element, values[index] if values else None, scope, "")
+            case ast.Starred(value=inner):
+                self._target(inner, None, scope, "")
+            case ast.Subscript(value=holder) if _is_namespace(holder):
+                self.untold.append(Untold(scope, target.lineno, excerpt(target), _owner_of(holder)))
+
+    def _attribute(self, base: ast.expr, attr: str, value: ast.expr | None, scope: Scope, node: ast.expr) -> None:
+        if attr.startswith("__") and attr.endswith("__"):
+            if attr not in _PLAIN:
+                self.untold.append(Untold(scope, node.lineno, excerpt(node), base))
+        else:
+            self.named.setdefault(attr, []).append(Substitution(base, value, scope))
+
+    def _call(self, node: ast.Call, scope: Scope) -> None:
+        match node:
+            case (
+                ast.Call(func=ast.Name(id="setattr"), args=[base, ast.Constant(value=str(name)), *rest])
+                | ast.Call(
+                    func=ast.Attribute(attr="setattr" | "__setattr__"),
+                    args=[base, ast.Constant(value=str(name)), *rest],
+                )
+            ):
+                self._attribute(base, name, rest[0] if rest else None, scope, node)
+            case ast.Call(func=ast.Name(id="setattr"), args=[base, *_]):
+                self.untold.append(Untold(scope, node.lineno, excerpt(node), base))
+            case ast.Call(func=ast.Attribute(attr="setattr" | "__setattr__"), args=[base, _, *_]):
+                own = base if last_name(node.func) == "setattr" or len(node.args) > 2 else None
+                self.untold.append(Untold(scope, node.lineno, excerpt(node), own))
+            case ast.Call(func=ast.Attribute(value=holder, attr="update" | "setdefault")) if _is_namespace(holder):
+                self.untold.append(Untold(scope, node.lineno, excerpt(node), _owner_of(holder)))
+            case ast.Call(func=ast.Name(id="exec")):
+                self.untold.append(Untold(scope, node.lineno, excerpt(node)))
+
+
+def _owner_of(holder: ast.expr) -> ast.expr | None:
+    """Whose names those are: of ``x.__dict__`` and ``vars(x)`` it is ``x``, of ``globals()`` the module."""
+    match holder:
+        case ast.Attribute(value=value, attr="__dict__") | ast.Call(args=[value]):
+            return value
+        case _:
+            return None
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    """Whether an expression is what an object or a module keeps its names in."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _NAMESPACES
+        case ast.Attribute(attr="__dict__") | ast.Attribute(value=ast.Name(id="sys"), attr="modules"):
+            return True
+        case _:
+            return False
