@@ -33,9 +33,14 @@ ByName = Callable[[str, Scope], tuple[Scope, ...]]
 
 
 class Calls:
-    """The facts of functions, each worked out once. ``by_name`` finds methods by name, for a call in a scope."""
+    """The facts of functions, each worked out once. ``by_name`` finds methods by name, for a call in a scope.
 
-    def __init__(self, inference: Inference, table: HazardTable, by_name: ByName) -> None:
+    ``made`` are the symbols of the classes of which objects are made at import, where that is known already.
+    """
+
+    def __init__(
+        self, inference: Inference, table: HazardTable, by_name: ByName, made: frozenset[str] | None = None
+    ) -> None:
         self.inference = inference
         self.table = table
         self.accessors = Accessors(inference)
@@ -45,6 +50,9 @@ class Calls:
         self._facts: dict[Scope, Facts] = {}
         self._makes: dict[Scope, Maker | None] = {}
         self._marks: dict[Scope, tuple[dict[Scope, Cover], dict[Scope, Cover]]] = {}
+        if made is not None:
+            self.made_at_import = frozenset(each for each in inference.surroundings.classes if each.symbol in made)
+            return
         self.made_at_import = self._find_made()
         for answers in (self._facts, self._makes, self._marks):  # what was asked before that was known
             answers.clear()

@@ -93,14 +93,12 @@ class Mutations:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        self._uses: dict[Module, dict[str, list[Use]]] = {}
         self._attributes: dict[str, list[Use]] = {}
         self._modules: dict[str, list[Module]] = {}
-        self._targets: dict[Module, dict[int, list[tuple[ast.expr, Scope]]]] = {}
 
     def of(self, display: ast.Call | Display, home: Scope, asked: ast.expr, scope: Scope) -> list[Use]:
         """What is done to ``display``, which stands in ``home``, under its names and as ``asked`` in ``scope``."""
-        names = [(asked, scope), *self._bound(home.module).get(id(display), ())]
+        names = [(asked, scope), *home.module.learn("bound", _bound).get(id(display), ())]
         found = dict.fromkeys(use for node, where in names for use in self._of_name(node, where))
         changing = [use for use in found if use.added or use.joined or use.escapes]
         return changing if len(changing) <= _MOST else [replace(changing[0], added=(), joined=(), escapes=True)]
@@ -108,23 +106,6 @@ class Mutations:
     def is_handed_on(self, name: ast.Name, scope: Scope) -> bool:
         """Whether the object that a name of ``scope`` stands for is anybody's: not only asked for what it has."""
         return any(use.escapes and not use.asked for use in self._of_name(name, scope))
-
-    def _bound(self, module: Module) -> dict[int, list[tuple[ast.expr, Scope]]]:
-        """By the value's node the names and attributes that are bound to it."""
-        if module not in self._targets:
-            found: dict[int, list[tuple[ast.expr, Scope]]] = {}
-            for scope in module.scopes:
-                for node, _ in nodes_of(scope.node):
-                    match node:
-                        case ast.Assign(targets=targets, value=value):
-                            found.setdefault(id(value), []).extend((target, scope) for target in targets)
-                        case (
-                            ast.AnnAssign(target=target, value=ast.expr() as value)
-                            | ast.NamedExpr(target=target, value=value)
-                        ):
-                            found.setdefault(id(value), []).append((target, scope))
-            self._targets[module] = found
-        return self._targets[module]
 
     def _of_name(self, node: ast.expr, scope: Scope) -> Iterator[Use]:
         match node:
@@ -136,7 +117,7 @@ class Mutations:
                     return
                 if holder.is_class:
                     yield from self._everywhere(name)
-                for use in self._uses_in(holder.module).get(name, ()):
+                for use in holder.module.learn("uses", _uses).get(name, ()):
                     if isinstance(use.node, ast.Name) and _holder(name, use.scope) is holder:
                         yield use
                 if holder is holder.module.scope:
@@ -145,7 +126,7 @@ class Mutations:
     def _everywhere(self, name: str) -> Iterator[Use]:
         """The uses of an attribute that change it, whatever it is one of."""
         if name not in self._attributes:
-            uses = [use for module in self._mentioning(name) for use in self._uses_in(module).get(name, ())]
+            uses = [use for module in self._mentioning(name) for use in module.learn("uses", _uses).get(name, ())]
             changing = (use for use in uses if use.added or use.joined or use.escapes)
             self._attributes[name] = [use for use in changing if isinstance(use.node, ast.Attribute)]
         yield from self._attributes[name]
@@ -154,7 +135,7 @@ class Mutations:
         """The uses of a module's variable in other modules: as its attribute, or by the name it is imported by."""
         yield from self._everywhere(name)
         for module in self._mentioning(name):
-            for use in self._uses_in(module).get(name, ()) if module is not home else ():
+            for use in module.learn("uses", _uses).get(name, ()) if module is not home else ():
                 holder = _holder(name, use.scope)
                 bound = holder.namespace.names[name] if holder is not None else ()
                 if isinstance(use.node, ast.Name) and any(isinstance(each, Imported) for each in bound):
@@ -166,18 +147,33 @@ class Mutations:
             self._modules[name] = [module for module in self._surroundings.modules if word in module.data]
         return self._modules[name]
 
-    def _uses_in(self, module: Module) -> dict[str, list[Use]]:
-        if module not in self._uses:
-            found: dict[str, list[Use]] = {}
-            for scope in module.scopes:
-                above: dict[int, ast.AST] = {}
-                for node, around in nodes_of(scope.node):
-                    above[id(node)] = around
-                    if isinstance(node, ast.Name | ast.Attribute):
-                        name = node.id if isinstance(node, ast.Name) else node.attr
-                        found.setdefault(name, []).append(_use(node, around, above.get(id(around)), scope))
-            self._uses[module] = found
-        return self._uses[module]
+
+def _bound(module: Module) -> dict[int, list[tuple[ast.expr, Scope]]]:
+    """By the value's node the names and attributes that are bound to it."""
+    found: dict[int, list[tuple[ast.expr, Scope]]] = {}
+    for scope in module.scopes:
+        for node, _ in nodes_of(scope.node):
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    found.setdefault(id(value), []).extend((target, scope) for target in targets)
+                case (
+                    ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value)
+                ):
+                    found.setdefault(id(value), []).append((target, scope))
+    return found
+
+
+def _uses(module: Module) -> dict[str, list[Use]]:
+    """By name the uses of variables and attributes."""
+    found: dict[str, list[Use]] = {}
+    for scope in module.scopes:
+        above: dict[int, ast.AST] = {}
+        for node, around in nodes_of(scope.node):
+            above[id(node)] = around
+            if isinstance(node, ast.Name | ast.Attribute):
+                name = node.id if isinstance(node, ast.Name) else node.attr
+                found.setdefault(name, []).append(_use(node, around, above.get(id(around)), scope))
+    return found
 
 
 def _holder(name: str, scope: Scope) -> Scope | None:

@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar, cast
 
 from patchkit.bindings import FunctionNode, Namespace, ScopeNode, collect
 from patchkit.installed import sha256
 from patchkit.syntax import PARSE_ERRORS, parse, words
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,13 @@ class Module:
         self.data = data
         self.has_walrus = b":=" in data
         self.scope = Scope(self, tree, "", None)
+        self._learnt: dict[str, object] = {}
+
+    def learn(self, key: str, find: Callable[[Module], T]) -> T:
+        """What ``find`` finds in the text of this module alone, found once: programs share their modules."""
+        if key not in self._learnt:
+            self._learnt[key] = find(self)
+        return cast(T, self._learnt[key])
 
     @cached_property
     def scopes(self) -> tuple[Scope, ...]:

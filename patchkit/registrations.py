@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TypeAlias
 
 from patchkit.bindings import nodes_of
 from patchkit.inference import Inference
-from patchkit.programs import Scope
+from patchkit.programs import Module, Scope
 from patchkit.values import FunctionValue
+
+_Handed: TypeAlias = Scope | list[ast.expr]
+"""A function that is decorated, or the arguments of a call."""
 
 _PROPERTY = ("setter", "deleter", "getter")
 
@@ -28,27 +32,38 @@ class Registrations:
     def _found(self) -> dict[Scope, dict[Scope, None]]:
         found: dict[Scope, dict[Scope, None]] = {}
         for module in self._inference.surroundings.modules:
-            for scope in module.scopes:
-                for target, given in self._in_scope(scope):
-                    if target is not given:
-                        found.setdefault(target, {})[given] = None
+            for asked, handed, scope in module.learn("registrations", _candidates):
+                for target in self._targets(asked, scope):
+                    for given in self._given(handed, scope):
+                        if target is not given:
+                            found.setdefault(target, {})[given] = None
         return found
 
-    def _in_scope(self, scope: Scope) -> Iterator[tuple[Scope, Scope]]:
-        for node, _ in nodes_of(scope.node):
-            match node:
-                case ast.FunctionDef(decorator_list=decorators) | ast.AsyncFunctionDef(decorator_list=decorators):
-                    for decorator in decorators:
-                        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-                        yield from ((target, scope.child(node)) for target in self._targets(called, scope))
-                case ast.Expr(value=ast.Call(func=ast.Attribute() as func, args=args)):
-                    for target in self._targets(func, scope) if not scope.is_function else ():
-                        for given in (found.value for each in args for found in self._inference.infer(each, scope)):
-                            if isinstance(given, FunctionValue):
-                                yield target, given.scope
+    def _given(self, handed: _Handed, scope: Scope) -> Iterator[Scope]:
+        if isinstance(handed, Scope):
+            yield handed
+        else:
+            values = (found.value for each in handed for found in self._inference.infer(each, scope))
+            yield from (value.scope for value in values if isinstance(value, FunctionValue))
 
     def _targets(self, node: ast.expr, scope: Scope) -> Iterator[Scope]:
         if isinstance(node, ast.Attribute) and node.attr not in _PROPERTY:
             for found in self._inference.infer(node.value, scope):
                 if isinstance(found.value, FunctionValue):
                     yield found.value.scope
+
+
+def _candidates(module: Module) -> list[tuple[ast.Attribute, _Handed, Scope]]:
+    """Attributes that a module decorates a function with, or calls at its left edge, with what they get."""
+    found: list[tuple[ast.Attribute, _Handed, Scope]] = []
+    for scope in module.scopes:
+        for node, _ in nodes_of(scope.node):
+            match node:
+                case ast.FunctionDef(decorator_list=decorators) | ast.AsyncFunctionDef(decorator_list=decorators):
+                    for decorator in decorators:
+                        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+                        if isinstance(called, ast.Attribute):
+                            found.append((called, scope.child(node), scope))
+                case ast.Expr(value=ast.Call(func=ast.Attribute() as func, args=args)) if not scope.is_function:
+                    found.append((func, args, scope))
+    return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from patchkit.bindings import nodes_of
 from patchkit.classes import first_parameter, last_name
-from patchkit.programs import Scope
+from patchkit.programs import Module, Scope
 from patchkit.surroundings import Surroundings
 from patchkit.syntax import excerpt
 
@@ -45,8 +45,20 @@ class Substitutions:
         self.named: dict[str, list[Substitution]] = {}
         self.untold: list[Untold] = []
         for module in surroundings.modules:
-            for scope in module.scopes:
-                self._read(scope)
+            found = module.learn("substitutions", _Found)
+            self.untold += found.untold
+            for name, changes in found.named.items():
+                self.named.setdefault(name, []).extend(changes)
+
+
+class _Found:
+    """Those of one module."""
+
+    def __init__(self, module: Module) -> None:
+        self.named: dict[str, list[Substitution]] = {}
+        self.untold: list[Untold] = []
+        for scope in module.scopes:
+            self._read(scope)
 
     def _read(self, scope: Scope) -> None:
         own = first_parameter(scope) if scope.owner is not None else ""

@@ -94,6 +94,7 @@ class Viewer:
     subjects: frozenset[str]
     callers: Sequence[str]
     concerned: tuple[str, ...] = ()
+    made: frozenset[str] | None = None
     tick: Tick = field(default=lambda doing, done, total: None)
 
     def look(self, program: Program) -> View:
@@ -125,6 +126,7 @@ class Viewer:
             return tuple(dict.fromkeys(each for each in found if each is not None))
 
         calls = Calls(inference, self.table, by_name)
+        self.made = frozenset(each.symbol for each in calls.made_at_import)
         roots = tuple(self._roots(rows, modules, calls))
         unknown = {gap for root in roots if root.cover is None for gap in root.reach.unknown}
         unknown |= set(self._unfollowed(modules, calls)) | named | imports.lost
@@ -144,7 +146,7 @@ class Viewer:
 
     def _look_again(self, program: Program, roots: Sequence[Root]) -> Iterator[Root]:
         inference = Inference(program, self.table, self._surroundings(program))
-        calls = Calls(inference, self.table, lambda method, _: inference.surroundings.methods(method))
+        calls = Calls(inference, self.table, lambda method, _: inference.surroundings.methods(method), self.made)
         for root in roots:
             module = program.module(root.target.module.name)
             scopes = module.scopes if module is not None else ()
