@@ -1,12 +1,18 @@
-"""What an annotation speaks of: the names of classes in it (PEP 484, PEP 604)."""
+"""What an annotation speaks of: the names of classes in it, and the instances of these (PEP 484, PEP 604)."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
 
 from patchkit.classes import last_name
+from patchkit.lineage import Lineage
+from patchkit.programs import Scope
+from patchkit.results import TYPING, VAGUE
 from patchkit.syntax import PARSE_ERRORS, parse
+from patchkit.values import Answers, ClassValue, Container, Foreign, Found, Instance
 
 _INNER = ("Optional", "Union", "Annotated", "Final", "ClassVar", "Required", "NotRequired")
 
@@ -40,3 +46,44 @@ def named_by(node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr | None]]:
 
 def _is_ellipsis(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is ...
+
+
+class Known(Protocol):
+    """What is known of the other expressions of a program (`Inference`)."""
+
+    lineage: Lineage
+
+    def infer(self, node: ast.expr, scope: Scope) -> Answers: ...
+
+
+def instances(node: ast.expr, scope: Scope, known: Known) -> Answers:
+    """The instances that an annotation speaks of; those that say nothing are left out."""
+    return tuple(found for name, held in named_by(node) for found in instances_of(name, held, scope, known))
+
+
+def instances_of(node: ast.expr, held: ast.expr | None, scope: Scope, known: Known) -> Iterator[Found]:
+    """The instances of what ``node`` names, with elements as ``held`` tells."""
+    for found in known.infer(node, scope):
+        match found.value:
+            case Foreign(name="type" | "typing.Type"):
+                yield from _subclasses_of(held, scope, known) if held is not None else ()
+            case Foreign(instance=True):  # a variable, such as a TypeVar
+                pass
+            case Foreign(name=name) if held is not None and name not in VAGUE:
+                yield Found(Container(name, held, scope), found.confidence)
+            case ClassValue(scope=of) if not _is_protocol(of, known):
+                yield Found(Instance(of), found.confidence)
+            case Foreign(name=name) if name not in VAGUE and not name.startswith(TYPING):
+                yield Found(Foreign(name, instance=True), found.confidence)
+
+
+def _subclasses_of(node: ast.expr, scope: Scope, known: Known) -> Iterator[Found]:
+    for found in known.infer(node, scope):
+        if isinstance(found.value, ClassValue):
+            yield replace(found, value=ClassValue(found.value.scope, exact=False))
+
+
+def _is_protocol(scope: Scope, known: Known) -> bool:
+    """Whether any class may be meant that has the same methods (PEP 544)."""
+    names = [each.name for each in known.lineage.bases(scope) if isinstance(each, Foreign)]
+    return any(name.endswith(".Protocol") for name in names)

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from patchkit.annotations import named_by
+from patchkit.annotations import instances, instances_of
 from patchkit.audited import Confidence
 from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter, find_comprehended, in_force
 from patchkit.classes import has_decorator, is_nothing
@@ -21,7 +21,7 @@ from patchkit.members import Members
 from patchkit.mutations import Mutations
 from patchkit.narrowing import Narrowings
 from patchkit.programs import Program, Scope
-from patchkit.results import BUILTINS, TYPES, TYPING, VAGUE
+from patchkit.results import BUILTINS, TYPES
 from patchkit.returns import Returns
 from patchkit.substitutions import Substitutions
 from patchkit.surroundings import Surroundings
@@ -173,7 +173,7 @@ class Inference:
     def _narrowed(self, node: ast.expr, scope: Scope) -> Answers:
         """What ``isinstance`` says of an expression of which nothing else is known."""
         asked = self._narrowings.of(node, scope)
-        found = tuple(each for one in asked for each in self._instances(one.of, None, scope))
+        found = tuple(each for one in asked for each in instances_of(one.of, None, scope, self))
         return found if any(each.sure for each in asked) else (*found, UNCLEAR) if found else ()
 
     # ---- names ------------------------------------------------------------------------------------------------
@@ -341,31 +341,7 @@ class Inference:
 
     def annotated(self, node: ast.expr, scope: Scope) -> Answers:
         """The instances that an annotation speaks of (PEP 484); those that say nothing are left out."""
-        return tuple(found for name, held in named_by(node) for found in self._instances(name, held, scope))
-
-    def _instances(self, node: ast.expr, held: ast.expr | None, scope: Scope) -> Iterator[Found]:
-        for found in self.infer(node, scope):
-            match found.value:
-                case Foreign(name="type" | "typing.Type"):
-                    yield from self._subclasses_of(held, scope) if held is not None else ()
-                case Foreign(instance=True):  # a variable, such as a TypeVar
-                    pass
-                case Foreign(name=name) if held is not None and name not in VAGUE:
-                    yield Found(Container(name, held, scope), found.confidence)
-                case ClassValue(scope=of) if not self._is_protocol(of):
-                    yield Found(Instance(of), found.confidence)
-                case Foreign(name=name) if name not in VAGUE and not name.startswith(TYPING):
-                    yield Found(Foreign(name, instance=True), found.confidence)
-
-    def _subclasses_of(self, node: ast.expr, scope: Scope) -> Iterator[Found]:
-        for found in self.infer(node, scope):
-            if isinstance(found.value, ClassValue):
-                yield replace(found, value=ClassValue(found.value.scope, exact=False))
-
-    def _is_protocol(self, scope: Scope) -> bool:
-        """Whether any class may be meant that has the same methods (PEP 544)."""
-        names = [each.name for each in self.lineage.bases(scope) if isinstance(each, Foreign)]
-        return any(name.endswith(".Protocol") for name in names)
+        return instances(node, scope, self)
 
 
 def _runs_with(scope: Scope, holder: Scope) -> bool:

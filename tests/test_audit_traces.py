@@ -31,7 +31,6 @@ LIBRARIES = {
     "tomlkit": (("tomlkit", "0.13.3"),),
     "docutils": (("docutils", "0.22"),),
     "pyparsing": (("pyparsing", "3.2.3"),),
-    "networkx": (("networkx", "3.4.2"),),
     "rich": (("rich", "14.1.0"), ("pygments", "2.19.2"), ("markdown-it-py", "3.0.0"), ("mdurl", "0.1.2")),
 }
 Call = tuple[str, str, int, int, str, str, int]

@@ -80,19 +80,6 @@ def work_pyparsing(pp: Any) -> None:
     str(sums)
 
 
-def work_networkx(nx: Any) -> None:
-    graph = nx.erdos_renyi_graph(20, 0.3, seed=1)
-    assert nx.shortest_path(graph, 0, 5)[0] == 0
-    list(nx.connected_components(graph))
-    nx.minimum_spanning_tree(graph)
-    nx.greedy_color(graph)
-    directed = nx.DiGraph([(1, 2), (2, 3)])
-    assert list(nx.topological_sort(directed)) == [1, 2, 3]
-    graph.subgraph([1, 2, 3]).copy()
-    nx.node_link_data(nx.relabel_nodes(directed, {1: 9}))
-    list(directed.edges(data=True))
-
-
 def work_rich(rich: Any) -> None:
     load = {name: importlib.import_module(f"rich.{name}") for name in ("console", "table", "tree", "panel", "progress")}
     out = io.StringIO()
