@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from patchkit.annotations import instances, instances_of
 from patchkit.audited import Confidence
