@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from patchkit.audited import Doubt, Place, Unknown
-from patchkit.bindings import Imported, nodes_of
+from patchkit.bindings import Imported
 from patchkit.classes import own_attributes, return_values
 from patchkit.inference import Inference
 from patchkit.programs import Program, Scope
@@ -69,7 +69,7 @@ class Carriers:
         """The modules whose functions a module hands something to."""
         module = self._program.module(source)
         for scope in module.scopes if module is not None else ():
-            for node, _ in nodes_of(scope.node) if scope.is_function else ():
+            for node, _ in scope.nodes if scope.is_function else ():
                 if isinstance(node, ast.Call):
                     targets = {each for each in self._targets(node, scope) if each != source}
                     handed = [*node.args, *(keyword.value for keyword in node.keywords)] if targets else []

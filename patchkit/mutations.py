@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from patchkit.bindings import Imported, nodes_of
+from patchkit.bindings import Imported
 from patchkit.programs import Module, Scope
 from patchkit.surroundings import Surroundings
 from patchkit.values import Display
@@ -152,7 +152,7 @@ def _bound(module: Module) -> dict[int, list[tuple[ast.expr, Scope]]]:
     """By the value's node the names and attributes that are bound to it."""
     found: dict[int, list[tuple[ast.expr, Scope]]] = {}
     for scope in module.scopes:
-        for node, _ in nodes_of(scope.node):
+        for node, _ in scope.nodes:
             match node:
                 case ast.Assign(targets=targets, value=value):
                     found.setdefault(id(value), []).extend((target, scope) for target in targets)
@@ -168,7 +168,7 @@ def _uses(module: Module) -> dict[str, list[Use]]:
     found: dict[str, list[Use]] = {}
     for scope in module.scopes:
         above: dict[int, ast.AST] = {}
-        for node, around in nodes_of(scope.node):
+        for node, around in scope.nodes:
             above[id(node)] = around
             if isinstance(node, ast.Name | ast.Attribute):
                 name = node.id if isinstance(node, ast.Name) else node.attr

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar, cast
 
-from patchkit.bindings import FunctionNode, Namespace, ScopeNode, collect
+from patchkit.bindings import FunctionNode, Namespace, ScopeNode, collect, nodes_of
 from patchkit.installed import sha256
 from patchkit.syntax import PARSE_ERRORS, parse, words
 
@@ -118,6 +118,11 @@ class Scope:
     def is_deferred(self) -> bool:
         """Whether it runs when something is called: a function, or a class inside of one."""
         return self.is_function or (self.is_class and self.parent is not None and self.parent.is_deferred)
+
+    @cached_property
+    def nodes(self) -> tuple[tuple[ast.AST, ast.AST], ...]:
+        """Its nodes, each with the one around it (`nodes_of`); several look at all of them."""
+        return tuple(nodes_of(self.node))
 
     @cached_property
     def inner(self) -> tuple[Scope, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeAlias
 
-from patchkit.bindings import nodes_of
 from patchkit.inference import Inference
 from patchkit.programs import Module, Scope
 from patchkit.values import FunctionValue
@@ -57,7 +56,7 @@ def _candidates(module: Module) -> list[tuple[ast.Attribute, _Handed, Scope]]:
     """Attributes that a module decorates a function with, or calls at its left edge, with what they get."""
     found: list[tuple[ast.Attribute, _Handed, Scope]] = []
     for scope in module.scopes:
-        for node, _ in nodes_of(scope.node):
+        for node, _ in scope.nodes:
             match node:
                 case ast.FunctionDef(decorator_list=decorators) | ast.AsyncFunctionDef(decorator_list=decorators):
                     for decorator in decorators:

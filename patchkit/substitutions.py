@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from patchkit.bindings import nodes_of
 from patchkit.classes import first_parameter, last_name
 from patchkit.programs import Module, Scope
 from patchkit.surroundings import Surroundings
@@ -62,7 +61,7 @@ class _Found:
 
     def _read(self, scope: Scope) -> None:
         own = first_parameter(scope) if scope.owner is not None else ""
-        for node, _ in nodes_of(scope.node):
+        for node, _ in scope.nodes:
             match node:
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:

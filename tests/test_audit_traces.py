@@ -14,7 +14,6 @@ import pytest
 
 import worlds
 from patchkit.audit import read_table
-from patchkit.bindings import nodes_of
 from patchkit.calls import Calls
 from patchkit.codebase import find_caller, read_source
 from patchkit.inference import Inference
@@ -92,7 +91,7 @@ class Known:
 
 
 def is_generator(scope: Scope) -> bool:
-    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node, _ in nodes_of(scope.node))
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node, _ in scope.nodes)
 
 
 def run(site: Path, package: str) -> Sequence[Call]:
