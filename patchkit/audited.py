@@ -80,6 +80,7 @@ class DefinitionKind(Enum):
     MODULE = "module"
     VALUE = "value"
     STUB = "stub"  # only a .pyi tells of it
+    COMPILED = "compiled"  # an extension module has it, whose names are not told
 
 
 @dataclass(frozen=True, slots=True)

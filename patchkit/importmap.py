@@ -7,104 +7,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from patchkit.audited import Definition, DefinitionKind, Doubt, Import, Place, Site, Unknown, Use
-from patchkit.bindings import Assigned, Binding, Defined, Imported, bindings_of
+from patchkit.audited import Doubt, Import, Place, Site, Unknown, Use
+from patchkit.bindings import Imported, bindings_of
 from patchkit.branches import may_fail, walk
+from patchkit.definitions import Located, locate_all
+from patchkit.outlines import defined_names
 from patchkit.programs import Module, Program, Scope
 from patchkit.syntax import excerpt
-
-
-@dataclass(frozen=True, slots=True)
-class Located:
-    """A definition behind all re-exports: the module it stands in, what binds it there (None: the module itself)."""
-
-    module: Module
-    name: str
-    binding: Binding | None
-
-    @property
-    def distribution(self) -> str:
-        return self.module.source.distribution
-
-    @property
-    def scope(self) -> Scope | None:
-        """The function or class that it is, None for other values."""
-        return self.module.scope.child(self.binding.node) if isinstance(self.binding, Defined) else None
-
-    def definition(self) -> Definition:
-        line = self.binding.line if self.binding is not None else 1
-        symbol = f"{self.module.name}.{self.name}" if self.name else self.module.name
-        return Definition(Place(self.module.source.path, line), symbol, self._kind())
-
-    def _kind(self) -> DefinitionKind:
-        match self.binding:
-            case _ if self.module.source.stub:
-                return DefinitionKind.STUB
-            case None:
-                return DefinitionKind.MODULE
-            case Defined(node=ast.ClassDef()):
-                return DefinitionKind.CLASS
-            case Defined():
-                return DefinitionKind.FUNCTION
-            case _:
-                return DefinitionKind.VALUE
-
-
-def locate_all(program: Program, module: str, name: str, seen: set[tuple[str, str]] | None = None) -> Iterator[Located]:
-    """All that ``name`` of ``module`` may be ("" is the module): each of its bindings, behind re-exports and plain
-    assignments, definitions first, then the latest. Nothing where that is not in the program.
-
-    A fallback (``name = None``, a ``def`` in ``except ImportError``) is one alternative, the import beside it another.
-    """
-    seen = set() if seen is None else seen
-    if (module, name) in seen:
-        return
-    seen.add((module, name))
-    parsed = program.module(module)
-    if parsed is None or not name:
-        inner = f"{module}.{name}"
-        if parsed is not None:
-            yield Located(parsed, "", None)
-        elif name and program.has(inner):
-            yield from locate_all(program, inner, "", seen)
-        return
-    anything = False
-    for found in _bound_to(program, parsed, name, seen):
-        anything = True
-        yield found
-    for star in parsed.scope.namespace.stars if not anything else ():
-        source = program.module(star.module)
-        if source is not None and source.scope.namespace.exports(name):
-            for found in locate_all(program, star.module, name, seen):
-                anything = True
-                yield found
-    if not anything and program.has(f"{module}.{name}"):
-        yield from locate_all(program, f"{module}.{name}", "", seen)
-
-
-def _bound_to(program: Program, module: Module, name: str, seen: set[tuple[str, str]]) -> Iterator[Located]:
-    """What the bindings of a module's name lead to: definitions first, the latest first."""
-    latest_first = list(reversed(module.scope.namespace.names.get(name, [])))
-    for binding in sorted(latest_first, key=lambda each: not isinstance(each, Defined)):
-        match binding:
-            case Imported(module=source, name=there):
-                yield from locate_all(program, source, there, seen)
-            case Assigned(value=ast.Name() | ast.Attribute() as value):
-                behind = list(_named(program, module, value, seen))
-                yield from behind or [Located(module, name, binding)]
-            case _:
-                yield Located(module, name, binding)
-
-
-def _named(program: Program, module: Module, node: ast.expr, seen: set[tuple[str, str]]) -> Iterator[Located]:
-    """What a name or a dotted name of a module stands for, as far as the dots lead through modules."""
-    match node:
-        case ast.Name(id=name):
-            yield from locate_all(program, module.name, name, seen)
-        case ast.Attribute(value=value, attr=name):
-            for base in _named(program, module, value, seen):
-                if base.binding is None:
-                    yield from locate_all(program, base.module.name, name, seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +33,20 @@ class ImportMap:
         self.subjects = subjects
         self.lost: set[Unknown] = set()
         self.bound: dict[str, list[Imported]] = {}
+        self._concerned: dict[str, bool] = {}
         self._leads: dict[tuple[str, str], bool] = {}
         self._outlines: dict[str, frozenset[bytes]] = {}
 
     def concerns(self, name: str) -> bool:
         """Whether a module imports anything of them. What it is parsed for is not kept: most modules do not."""
+        if name not in self._concerned:
+            self._concerned[name] = False  # what a circle of star imports comes to
+            self._concerned[name] = self._is_concerned(name)
+        return self._concerned[name]
+
+    def _is_concerned(self, name: str) -> bool:
+        if name not in self.program.sources:
+            return False
         tree, package = self.program.glance(name), self.program.sources[name].package
         if tree is None:
             return False
@@ -137,7 +55,10 @@ class ImportMap:
         self.bound[name] = [binding for _, binding in bound]
         if any(self.program.owner(binding.module) in self.subjects for _, binding in bound):
             return True
-        return any(self._leads_to(each.module, each.name if alias != "*" else "") for alias, each in bound)
+        return any(
+            self.concerns(each.module) if alias == "*" else self._leads_to(each.module, each.name)
+            for alias, each in bound
+        )
 
     def rest(self, name: str, asked: frozenset[str]) -> Iterator[Unknown]:
         """Where a module imports from other modules of its own package than those ``asked`` for: a line a module."""
@@ -180,9 +101,7 @@ class ImportMap:
             return False
         if holder != asked:
             return True
-        parsed = self.program.module(asked)
-        makes_up = parsed is not None and "__getattr__" in parsed.scope.namespace.names
-        return bool(name) and not makes_up and next(locate_all(self.program, asked, name), None) is None
+        return bool(name) and self.program.lacks(asked, name)
 
     def _leads_to(self, module: str, name: str) -> bool:
         key = (module, name)
@@ -192,6 +111,8 @@ class ImportMap:
 
     def _follow(self, module: str, name: str) -> bool:
         owner = self.program.owner(module)
+        if not name:
+            return owner in self.subjects
         if owner is None or (owner not in self.subjects and name.encode() in self._outline(module)):
             return False
         return any(where.distribution in self.subjects for where in locate_all(self.program, module, name))
@@ -199,9 +120,7 @@ class ImportMap:
     def _outline(self, module: str) -> frozenset[bytes]:
         """The names that the text of a module, unparsed, defines at its left edge and nowhere imports."""
         if module not in self._outlines:
-            data = self.program.data(module) or b""
-            imported = {word for line in _IMPORTS.findall(data) for word in _WORDS.findall(line)}
-            self._outlines[module] = frozenset(_DEFINITIONS.findall(data)) - imported
+            self._outlines[module] = defined_names(self.program.data(module) or b"")
         return self._outlines[module]
 
     def _row(self, scope: Scope, alias: str, binding: Imported) -> Row:
@@ -252,9 +171,6 @@ def find_named(program: Program, names: Iterable[str], subjects: frozenset[str])
 
 
 _IMPORTERS = re.compile(r"import|spec|module|package", re.IGNORECASE)
-_DEFINITIONS = re.compile(rb"^(?:class|def|async def) +(\w+)", re.MULTILINE)
-_IMPORTS = re.compile(rb"^[ \t]*(?:from\b.*|import\b.*|\w+(?: as \w+)?,?[ \t]*(?:#.*)?)$", re.MULTILINE)
-_WORDS = re.compile(rb"\w+")
 
 
 def _around(scope: Scope) -> tuple[str, ...]:

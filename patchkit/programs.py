@@ -243,7 +243,7 @@ class Program:
         source = self.sources.get(name)
         return source.distribution if source is not None else self._folders.get(name)
 
-    def lacks(self, module: str, name: str) -> bool:
+    def lacks(self, module: str, name: str, seen: frozenset[str] = frozenset()) -> bool:
         """Whether a distribution that is looked into has no such name in ``module``, as far as text tells (PEP 562)."""
         parsed = self.module(module)
         if not self.owner(module.partition(".")[0]) or self.has(f"{module}.{name}") or self.is_opaque(module):
@@ -251,7 +251,9 @@ class Program:
         if parsed is None:
             return not self.has(module) or bool(name)
         space = parsed.scope.namespace
-        starred = any(self.is_opaque(star.module) or not self.lacks(star.module, name) for star in space.stars)
+        seen |= {module}
+        givers = [star.module for star in space.stars if star.module not in seen]
+        starred = any(self.is_opaque(each) or not self.lacks(each, name, seen) for each in givers)
         return name not in space.names and "__getattr__" not in space.names and not starred
 
     def data(self, name: str) -> bytes | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from patchkit.bindings import Assigned, Binding, Imported, Parameter, in_force, own_expressions
 from patchkit.branches import Branch, walk
 from patchkit.classes import own_attributes
-from patchkit.importmap import locate_all
+from patchkit.definitions import locate_all
 from patchkit.inference import Inference
 from patchkit.programs import Scope
 from patchkit.values import ClassValue, Instance, ModuleValue

@@ -719,6 +719,63 @@ def test_the_body_of_an_operator_is_opaque(text: str) -> None:
     assert not root.open and root.cover is not None and root.cover.effect is Effect.OPERATOR
 
 
+def test_a_name_of_an_extension_module_is_in_the_map_and_not_missing() -> None:
+    lib = "from .native import Tokenizer\nfrom torch import Tensor\n"
+    files = {"lib/__init__.py": lib, "lib/native.so": "", "app.py": "from lib import Tensor, Tokenizer\n"}
+    view = see(files)
+    [row] = view.rows
+    assert row.found.name == "Tokenizer" and row.found.definition is not None
+    assert row.found.definition.kind is DefinitionKind.COMPILED
+    assert row.found.definition.place.path == "lib/native.so"
+    assert not [each for each in view.unknown if each.doubt is Doubt.MISSING]
+
+
+STARS = {
+    "a module of the caller": {"app/gate.py": "from lib import f\n", "app/use.py": "from .gate import *\n"},
+    "two modules of the caller": {
+        "app/gate.py": "from lib import f\n",
+        "app/door.py": "from .gate import *\n",
+        "app/use.py": "from app.door import *\n",
+    },
+    "a name of several lines": {"app/gate.py": "from lib import (\n    f,\n)\n", "app/use.py": "from .gate import *\n"},
+    "an alias": {"app/gate.py": "from lib import g as f\n", "app/use.py": "from .gate import *\n"},
+    "an assignment": {"app/gate.py": "import lib\nf = lib.f\n", "app/use.py": "from .gate import *\n"},
+    "what is exported": {"app/gate.py": "from lib import f\n__all__ = ['f']\n", "app/use.py": "from .gate import *\n"},
+    "a list that is made": {
+        "app/gate.py": "from lib import f\n__all__ = [each for each in 'f']\n",
+        "app/use.py": "from .gate import *\n",
+    },
+    "a circle": {
+        "app/gate.py": "from .use import *\nfrom lib import f\n",
+        "app/use.py": "from .gate import *\n",
+    },
+}
+
+
+@pytest.mark.parametrize("files", STARS.values(), ids=STARS)
+def test_a_star_import_is_followed_through(files: dict[str, str]) -> None:
+    lib = "import os\ndef f(x):\n    os.getpid()\ndef g(x):\n    os.getpid()\n"
+    texts = {"app/__init__.py": "", "lib/__init__.py": lib, **files}
+    texts["app/use.py"] += "def use(x):\n    return f(x)\n"
+    places = {site.place.path for root in see(texts).roots for site in root.sites}
+    assert places == {"app/use.py"}
+
+
+NO_STAR = {
+    "prose": "# f is of lib\nimport lib\n",
+    "a list without it": "from lib import f\n__all__ = ['g']\ng = 1\n",
+    "a private name": "from lib import f as _f\n",
+}
+
+
+@pytest.mark.parametrize("gate", NO_STAR.values(), ids=NO_STAR)
+def test_a_star_import_brings_nothing_of(gate: str) -> None:
+    lib = "import os\ndef f(x):\n    os.getpid()\n"
+    texts = {"app/__init__.py": "", "lib/__init__.py": lib, "app/gate.py": gate}
+    texts["app/use.py"] = "from .gate import *\ndef use(x):\n    return f(x)\n"
+    assert "app/use.py" not in {site.place.path for root in see(texts).roots for site in root.sites}
+
+
 # ---- what runs when a module is imported ----------------------------------------------------------------------
 
 LIB_OS = "import os\ndef f(x):\n    os.getpid()\nclass C:\n    def m(self):\n        os.getpid()\n"

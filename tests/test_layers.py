@@ -20,7 +20,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("pure", "branches bindings programs hazards values facts classes results operations surroundings"),
     (
         "pure",
-        "lineage annotations substitutions mutations members returns contents narrowing inference accessors notes",
+        "lineage annotations substitutions mutations members returns contents outlines definitions narrowing inference "
+        "accessors notes",
     ),
     ("pure", "operands handing callees bodies registrations calls reach importmap truths compiles carriers views"),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
