@@ -41,7 +41,7 @@ def render_brief(audit: Audit) -> Iterator[str]:
     yield from _render_hazards(audit)
     yield from render_contradictions(audit.contradictions, verbose=False)
     yield from _render_covered(audit.covered)
-    yield from render_unread(audit)
+    yield from render_unread(audit, WITH_CALLS)
     yield ""
     yield from _render_imports(audit.imports)
     yield from _render_unknown(audit)
@@ -64,11 +64,13 @@ def _render_hazards(audit: Audit) -> Iterator[str]:
     else:
         for callable, found in groups:
             first = sum(hazard.kind == found[0].kind for hazard in found)
-            yield from fit(f"{callable}: {count(len(found), 'hazard')}, {first} of them {found[0].kind}", 2)
+            among = f", {first} of them {found[0].kind}" if first < len(found) else f" ({found[0].kind})"
+            yield from fit(f"{callable}: {count(len(found), 'hazard')}{among}", 2)
             yield from _render_calls(found[0].sites)
             if len(groups) <= WITH_EXAMPLE:
                 yield from _render_example(found[0])
-            yield from _render_help(found, breaking, 3 if len(groups) <= WITH_EXAMPLE else 1)
+            if any(hazard.patches for hazard in audit.hazards):
+                yield from _render_help(found, breaking, 3 if len(groups) <= WITH_EXAMPLE else 1)
     yield "  --verbose shows each hazard with its chain, file and line of every step"
 
 

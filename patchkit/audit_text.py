@@ -62,7 +62,7 @@ def _render_whole(audit: Audit) -> Iterator[str]:
     yield from _render_hazards(audit.hazards, audit.table)
     yield from _render_covered(audit.covered)
     yield from render_contradictions(audit.contradictions, verbose=True)
-    yield from render_unread(audit)
+    yield from render_unread(audit, len(audit.unread))
     yield from _render_unknown(audit)
 
 

@@ -68,7 +68,7 @@ def origin_of(found: Import) -> str:
 def short(symbol: str) -> str:
     """A symbol without its module: what a reader finds in the file."""
     parts = symbol.split(".")
-    classes = [index for index, part in enumerate(parts) if part[:1].isupper()]
+    classes = [index for index, part in enumerate(parts) if part.lstrip("_")[:1].isupper()]
     return ".".join(parts[classes[0] :]) if classes else parts[-1]
 
 
@@ -166,14 +166,16 @@ def _render_compiles(compiles: Sequence[Compile], word: str, *, verbose: bool) -
 # ---- what it comes to -----------------------------------------------------------------------------------------
 
 
-def render_unread(audit: Audit) -> Iterator[str]:
-    """Places in the caller that leave no answer."""
+def render_unread(audit: Audit, most: int) -> Iterator[str]:
+    """Places in the caller that leave no answer, at most so many."""
     if not audit.unread:
         return
     yield ""
     yield f"{style('no answer', fg='red', bold=True)}: what the caller does here cannot be told"
-    for each in audit.unread:
+    for each in audit.unread[:most]:
         yield f"  {each.place}  {each.text} ({each.doubt.value})"
+    if len(audit.unread) > most:
+        yield f"  {len(audit.unread) - most} more; --verbose lists them"
 
 
 def summary(audit: Audit) -> str:

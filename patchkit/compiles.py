@@ -61,6 +61,35 @@ class _Call:
         return Site(place, self.scope.qualname, Use.CALL, f"{excerpt(self.func)}({text})")
 
 
+class _Mention:
+    """What a text has at the least that compiles something with a function of the table."""
+
+    def __init__(self, name: str, whole: Whole) -> None:
+        *path, last = (re.escape(part.encode()) for part in name.split("."))
+        top, argument = path[0], whole.argument
+        always = argument is None or argument.position is not None
+        self._words = (name.partition(".")[0].encode(), name.rpartition(".")[2].encode())
+        self._deciding = () if always or argument is None else (argument.name.encode(), b"**")
+        self._named = argument.name.encode() if argument is not None and whole.by_name else b""
+        self._patterns = [
+            re.compile(rb"%b[ \t]*\.[ \t]*%b\b" % (path[-1], last)),
+            re.compile(rb"from[ \t]+%b\b[\w.]*[ \t]+import\b(?:[ \t]*\([^)]*|[^\n]*)\b%b\b" % (top, last)),
+            re.compile(rb"\.%b\([^()\n]*\*\*" % last),
+        ]
+        self._renamed = re.compile(rb"%b\b[\w.]*[ \t]+(?:import[ \t]+\w+[ \t]+)?as\b" % top)
+
+    def is_in(self, data: bytes) -> bool:
+        if self._named and self._named in data and re.search(rb"\b%b\b" % re.escape(self._named), data):
+            return True
+        if not all(word in data for word in self._words):
+            return False
+        if self._deciding and not any(word in data for word in self._deciding):
+            return False
+        return any(pattern.search(data) for pattern in self._patterns) or bool(
+            b"." + self._words[1] in data and self._renamed.search(data)
+        )
+
+
 class _Finder:
     def __init__(self, program: Program, names: Sequence[str], table: HazardTable) -> None:
         self.program = program
@@ -74,13 +103,11 @@ class _Finder:
         self._asked: set[tuple[Scope, str]] = set()
 
     def find(self, tick: Tick) -> Iterator[Compile]:
-        tops = {name.partition(".")[0].encode() for name in self.table.wholes}
-        lasts = re.compile(rb"(?<!\bre\.)\b(?:" + b"|".join(re.escape(each.encode()) for each in self.lasts) + rb")\b")
-        told = tuple(each.encode() for each in self.by_name)
+        mentions = [_Mention(name, whole) for name, whole in self.table.wholes.items()]
         for index, name in enumerate(self.names):
             tick("looking for compile calls", index, len(self.names))
             data = self.program.data(name) or b""
-            if any(each in data for each in told) or (any(top in data for top in tops) and lasts.search(data)):
+            if any(each.is_in(data) for each in mentions):
                 module = self.program.module(name)
                 for scope in module.scopes if module is not None else ():
                     yield from self._in_scope(scope)
@@ -202,9 +229,11 @@ class _Finder:
         name = owner.name if owner is not None and is_made else function.name
         if name.startswith("__"):
             return
-        word = re.compile(rb"\b" + re.escape(name.encode()) + rb"\b")
-        for each in self.names:
-            if word.search(self.program.data(each) or b""):
+        word = re.escape(name.encode())
+        called = re.compile(rb"(?<!\bre\.)\b%b[ \t]*\(|\bpartial\w*\([^()]*\b%b\b" % (word, word))
+        is_local = function.parent is not None and function.parent.is_function
+        for each in (function.module.name,) if is_local else self.names:
+            if called.search(self.program.data(each) or b""):
                 module = self.program.module(each)
                 for call in self._calls_in(module) if module is not None else ():
                     if call.name == name:
