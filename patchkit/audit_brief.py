@@ -89,7 +89,7 @@ def _render_rows(groups: Sequence[tuple[str, list[Hazard]]]) -> Iterator[str]:
     for name, number, call in rows:
         yield f"  {name:<{names}}  {number:>{numbers}}  {call}"
     if len(ordered) > MOST:
-        yield f"  and {len(ordered) - MOST} more callables"
+        yield f"  and {count(len(ordered) - MOST, 'more callable')}"
 
 
 def _first_call(sites: Sequence[Step]) -> str:
@@ -141,7 +141,7 @@ def _render_covered(covered: Sequence[Covered]) -> Iterator[str]:
         by = [f"{words}, at {joined(places, 1)}" for words, places in covers(found).items()]
         yield from fit(f"{callable}: {joined(by, 1, 'more covers')}", 2)
     if len(groups) > WITH_CALLS:
-        yield f"  and {len(groups) - WITH_CALLS} more callables"
+        yield f"  and {count(len(groups) - WITH_CALLS, 'more callable')}"
 
 
 def _render_imports(imports: Sequence[Import]) -> Iterator[str]:

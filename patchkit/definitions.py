@@ -78,7 +78,7 @@ def locate_all(program: Program, module: str, name: str, seen: set[tuple[str, st
         yield found
     starred = parsed.scope.namespace.stars if name not in parsed.scope.namespace.names else ()
     for star in starred:
-        giver = program.module(star.module) if _may_bind(program, star.module, name) else None
+        giver = program.module(star.module) if may_bind(program, star.module, name) else None
         if giver is not None and giver.scope.namespace.exports(name):
             for found in locate_all(program, star.module, name, seen):
                 anything = True
@@ -87,8 +87,15 @@ def locate_all(program: Program, module: str, name: str, seen: set[tuple[str, st
         yield from locate_all(program, f"{module}.{name}", "", seen)
 
 
-def _may_bind(program: Program, module: str, name: str) -> bool:
+def may_bind(program: Program, module: str, name: str) -> bool:
     """Whether the text of a module, unparsed, may have the name for others, or that of those it takes all names of."""
+    key = (module, name)
+    if key not in program.exports:
+        program.exports[key] = _may_bind(program, module, name)
+    return program.exports[key]
+
+
+def _may_bind(program: Program, module: str, name: str) -> bool:
     waiting, seen = [module], {module}
     while waiting:
         each = waiting.pop()

@@ -213,6 +213,7 @@ class Program:
         self._read = read
         self._texts = texts
         self._overlay = dict(overlay or {})
+        self.exports: dict[tuple[str, str], bool] = {}  # what `definitions` found out of modules that are not parsed
         self._modules: dict[str, Module | None] = {}
         self._data: dict[str, bytes | None] = {}
         self._folders: dict[str, str] = {}
