@@ -120,13 +120,18 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class PatchSet:
-    """A manifest with its patches. ``folder`` is where variants' and checks' files lie."""
+    """A manifest with its patches. ``folder`` is where variants' and checks' files lie.
+
+    ``constraints`` and ``markers`` are those of all patches; each of these has them too, in front of its own.
+    """
 
     name: str
     distribution: str
     summary: str
     folder: str
     patches: tuple[Patch, ...]
+    constraints: tuple[Constraint, ...] = ()
+    markers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

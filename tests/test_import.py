@@ -12,7 +12,7 @@ from patchkit.mail import read_letter
 from patchkit.manifest import read_manifest
 from patchkit.patchset import PatchSet
 from repositories import Repository, apply_with_git, read_tree, write_tree
-from stages import LINES, MOD, SHIPPED, Stage, make_diff, make_stage, put, sample_wheel, with_line
+from stages import LINES, MOD, SHIPPED, Stage, edit, make_diff, make_stage, patch, put, sample_wheel, with_line
 from test_upstream_diffs import DATA, FLASHINFER, PNG, Step, checkout, flashinfer_stage, shipped, sources, upstream
 from worlds import RunPatchkit, find_wheel, tree
 
@@ -45,6 +45,20 @@ def commit(folder: Path, before: dict[str, bytes], after: dict[str, bytes], mess
 
 def files_of(stage: Stage) -> dict[str, bytes]:
     return {path: data for path, (data, _) in read_tree(stage.site).items()}
+
+
+@pytest.mark.parametrize("words", [{"constraints": ["pip>=1"]}, {"markers": "python_version >= '3'"}])
+def test_a_set_with_constraints_or_markers_of_its_own_takes_one_more_patch(
+    stage_of: Callable[..., Stage], words: Any
+) -> None:
+    stage = stage_of()
+    stage.add("fix", patch("nine", edit(9, b"line_9 = 9.0\n")), **words)
+    said = imported(stage, edit(5, b"line_5 = 5.0\n"), "--set", "fix", "--patch", "five")
+    assert said["patches"][0]["state"] == "pending"
+    nine, five = manifest(stage, "fix").patches
+    assert (five.constraints, five.markers) == (nine.constraints, nine.markers) and (five.constraints or five.markers)
+    stage.run("apply").expect()
+    assert b"line_5 = 5.0" in stage.read(MOD)
 
 
 # ---- releases as commits --------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
     ("decide", "tally"),
-    ("pure", "archives homes patience merge"),
+    ("pure", "archives homes patience merge outline"),
     ("decide", "fits treemerge rebased"),
     ("decide", "manifesttext noise mail renames difference layouts upstream rewritten lints authored"),
     ("decide", "audit_json"),
