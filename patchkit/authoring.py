@@ -205,7 +205,7 @@ def tell_draft(
         report=replace(report, dry_run=naming.dry_run),
         id=draft.id,
         distribution=draft.patch_set.distribution,
-        version=draft.variant.versions.removeprefix("=="),
+        version=draft.version,
         versions=draft.variant.versions,
         file=f"{folder}/{draft.variant.file}",
         manifest=f"{folder}/patchset.toml",

@@ -48,10 +48,10 @@ def find_doubt(bench: Bench, patch: Patch, diffs: Sequence[FileDiff], merged: Tr
     return words + failed[0].message if failed else ""
 
 
-def explain_checks(row: RebasedPatch) -> list[str]:
+def explain_checks(row: RebasedPatch, to: str) -> list[str]:
     """The cure for a check that speaks of a module whose code is in another one by now."""
     if not (row.check_failed and row.moves):
         return []
     moves = ", ".join(f"{move.path} is {move.home} now" for move in row.moves)
     words = f"a check fails and may name the old module ({moves}): give it `versions` that end before"
-    return [f"{words} {row.versions.removeprefix('==')}, and add one for the new module"]
+    return [f"{words} {to}, and add one for the new module"]

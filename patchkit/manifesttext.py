@@ -72,14 +72,23 @@ def with_not_needed(text: str, patch_set: PatchSet, name: str, rule: NotNeeded) 
 
 def with_range(text: str, patch_set: PatchSet, name: str, variant: Variant, versions: str) -> tuple[str, PatchSet]:
     """``text`` with another range for a ``variant`` of the patch ``name``; and what it says then."""
+    return _exchange(text, patch_set, name, variant, "versions", replace(variant, versions=versions))
+
+
+def with_file(text: str, patch_set: PatchSet, name: str, variant: Variant, file: str) -> tuple[str, PatchSet]:
+    """``text`` with another diff for a ``variant`` of the patch ``name``; and what it says then."""
+    return _exchange(text, patch_set, name, variant, "file", replace(variant, file=file))
+
+
+def _exchange(text: str, patch_set: PatchSet, name: str, old: Variant, key: str, new: Variant) -> tuple[str, PatchSet]:
     place = _find(patch_set, name)
     patch = patch_set.patches[place]
-    number = patch.variants.index(variant)
-    changed = tuple(replace(each, versions=versions) if each == variant else each for each in patch.variants)
-    wanted = _with(patch_set, place, replace(patch, variants=changed))
-    span = outline(text).values[("patch", place, "variant", number, "versions")]
-    words = f"versions = {_quote(versions)}   # of {variant.file}"
-    return _prove(text[: span.begin] + _quote(versions) + text[span.end :], wanted, words), wanted
+    number = patch.variants.index(old)
+    variants = (*patch.variants[:number], new, *patch.variants[number + 1 :])
+    wanted = _with(patch_set, place, replace(patch, variants=variants))
+    span = outline(text).values[("patch", place, "variant", number, key)]
+    value = dict(_variant_pairs(new))[key]
+    return _prove(text[: span.begin] + value + text[span.end :], wanted, f"{key} = {value}"), wanted
 
 
 def _find(patch_set: PatchSet, name: str) -> int:
@@ -95,14 +104,13 @@ def _prove(text: str, wanted: PatchSet, added: str) -> str:
     try:
         found = read_manifest(text.encode(), folder=wanted.folder, file=file)
     except PatchkitError as error:
-        raise _refuse(file, added, f": {error.message}") from error
+        raise BadManifest(
+            f"{file} would be wrong with one entry more: {error.message}", hint=f"it is:\n{added}"
+        ) from error
     if found != wanted:
-        raise _refuse(file, added, "")
+        words = f"{file} is written in a way that no entry can be put into"
+        raise BadManifest(words, hint=f"add by hand:\n{added}")
     return text
-
-
-def _refuse(file: str, added: str, why: str) -> BadManifest:
-    return BadManifest(f"{file} is written in a way that no entry can be put into{why}", hint=f"add by hand:\n{added}")
 
 
 # ---- where an entry goes --------------------------------------------------------------------------------------

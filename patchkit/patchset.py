@@ -117,6 +117,11 @@ class Patch:
     not_needed: tuple[NotNeeded, ...] = ()
     checks: tuple[Check, ...] = ()
 
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """The versions of its variants and of those that need none; no two of them meet."""
+        return tuple(rule.versions for rules in (self.variants, self.not_needed) for rule in rules)
+
 
 @dataclass(frozen=True, slots=True)
 class PatchSet:
