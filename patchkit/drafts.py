@@ -244,17 +244,26 @@ def _held(patch: Patch, material: Material, rule: Variant | NotNeeded) -> Varian
 
 def _require_misfit(found: PatchSet, patch: Patch, material: Material) -> None:
     """Raise where a rebased patch was given another diff for the version since, or the word that it needs none."""
-    rule = variant_for(patch, material.version)
-    if isinstance(rule, NotNeeded):
-        raise _held(patch, material, rule)
-    if rule is not None and is_just(rule.versions, material.version):
-        _require_leave(found, rule, material)
+    match variant_for(patch, material.version):
+        case NotNeeded() as rule:
+            raise _held(patch, material, rule)
+        case Variant() as rule if is_just(rule.versions, material.version):
+            _require_leave(found, rule, material)
+        case Variant() as rule if not _may_go(found, rule, material):
+            has = f"a variant for {rule.versions} ({rule.file}), which is not the diff that did not fit"
+            hint = f"`patchkit commit` has --replace to take {material.version} out of that range"
+            raise VariantExists(f"{patch.id} has {has} {material.distribution} {material.version}", hint=hint)
+
+
+def _may_go(found: PatchSet, variant: Variant, material: Material) -> bool:
+    """Whether a diff need not be asked for: somebody said so, or it is the new one, or one that it comes from."""
+    there = read_set_file(found.folder, variant.file)
+    return material.overwrites or there == material.diff or sha256(there) in material.may_go
 
 
 def _require_leave(found: PatchSet, variant: Variant, material: Material) -> None:
     """Raise `VariantExists` where a diff would go that nobody said may go."""
-    there = read_set_file(found.folder, variant.file)
-    if material.overwrites or there == material.diff or sha256(there) in material.may_go:
+    if _may_go(found, variant, material):
         return
     words = (
         f"{material.id} has another diff for {material.distribution} {material.version} already, which would be lost"

@@ -14,7 +14,7 @@ from patchkit.cli import main
 from patchkit.manifest import read_manifest
 from patchkit.patchset import Patch
 from patchkit.rebased import Rebase, Step
-from patchkit.versions import contains, widened
+from patchkit.versions import common_version, contains, is_just, range_for, widened
 from shelves import FILLER, MATHS, NAMES, Shelf, maths
 from stages import git_apply, make_diff, patch, put
 from test_docs import COMMANDS, JSON, key_paths, read_first_words
@@ -290,6 +290,74 @@ def test_commit_takes_the_version_out_of_the_range_that_did_not_fit_it(shelf: Sh
     shelf.run("commit", row["folder"], wheels=False).expect()
     assert fares(shelf, "1.0") == fares(shelf, "1.1") == "fits"
     assert (">=1,!=1.1", "middle.patch") in ranges(shelf) or ranges(shelf)[0] == ("==1.1", "middle.patch")
+
+
+@pytest.mark.parametrize(
+    ("versions", "version", "just"),
+    [
+        ("==1.0", "1.0", True),
+        ("==1.0", "1.0.0", True),
+        ("===1.0", "1.0", True),
+        ("==1.0,!=1.0+cu128", "1.0", True),
+        ("==1.0", "1.0+cu128", False),
+        ("==1.*", "1.0", False),
+        (">=1.0,<=1.0", "1.0", False),
+    ],
+)
+def test_a_range_is_for_just_one_version_however_that_is_spelled(versions: str, version: str, just: bool) -> None:
+    assert is_just(versions, version) is just
+
+
+@pytest.mark.parametrize(
+    "others", [["==1.0+cu128"], ["==1.0+cu128", "==1.0+cu130"], [f"==1.0+a{n}" for n in range(9)], ["==2"]]
+)
+def test_the_range_of_one_version_leaves_out_local_versions_that_others_hold(others: list[str]) -> None:
+    versions = range_for("1.0", others)
+    assert contains(versions, "1.0") and is_just(versions, "1.0")
+    assert not any(common_version(versions, other) for other in others)
+
+
+def test_a_version_with_a_local_part_and_one_without_have_a_range_each(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: OTHER})
+    shelf.release("1.0+cu128", {MATHS: maths()})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0+cu128"))
+    assert only(shelf.json("rebase", "fix", "--to", "1.0"))["result"] == "clean"
+    assert ranges(shelf) == [("==1.0+cu128", "middle.patch"), ("==1.0,!=1.0+cu128", "middle.1.0.patch")]
+    assert fares(shelf, "1.0") == "fits"
+
+
+def test_a_range_of_the_version_in_another_spelling_is_the_range_of_the_version(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("2.0.0", {MATHS: maths(two="20")})
+    own = [{"versions": "==1.0", "file": "middle.patch"}, {"versions": "==2.0", "file": "two.patch"}]
+    table = patch("middle", MIDDLE, variant=own)
+    table["FILES"]["two.patch"] = BOTH
+    shelf.add("fix", table)
+    row = only(shelf.json("rebase", "fix", "--to", "2.0", "--from", "1.0"))
+    assert row["result"] == "clean" and "its range holds this version already" in row["message"]
+    (shelf.patches / "fix" / "two.patch").write_bytes(MIDDLE)
+    row = only(shelf.json("rebase", "fix", "--to", "2.0", "--from", "1.0", exit_code=5))
+    (Path(row["folder"]) / MATHS).write_bytes(maths(two="222"))
+    shelf.run("commit", row["folder"], wheels=False).expect()
+    assert ranges(shelf) == [("==1.0", "middle.patch"), ("==2.0", "two.patch")] and fares(shelf, "2.0.0") == "fits"
+
+
+def test_a_range_that_was_written_since_keeps_its_version_unless_that_is_asked_for(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    path = shelf.patches / "fix" / "patchset.toml"
+    entry = '\n[[patch.variant]]\nversions = "==1.1.*"   # mine\nfile = "mine.patch"\n'
+    path.write_text(path.read_text("utf-8") + entry, "utf-8")
+    (path.parent / "mine.patch").write_bytes(make_diff({MATHS: maths(two="20")}, {MATHS: maths(two="7")}))
+    (Path(row["folder"]) / MATHS).write_bytes(maths(two="222"))
+    before = tree(shelf.patches)
+    error = shelf.json("commit", row["folder"], exit_code=3, wheels=False)["error"]
+    assert error["code"] == "variant-exists" and "==1.1.* (mine.patch)" in error["message"]
+    assert "--replace" in error["hint"] and tree(shelf.patches) == before
+    shelf.run("commit", row["folder"], "--replace", wheels=False).expect()
+    assert ("==1.1.*,!=1.1", "mine.patch") in ranges(shelf) and fares(shelf, "1.1") == "fits"
 
 
 def test_what_is_left_of_a_conflict_is_tried_on_the_wheel_before_it_is_written(shelf: Shelf) -> None:
