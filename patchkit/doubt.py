@@ -30,6 +30,10 @@ def find_doubt(bench: Bench, patch: Patch, diffs: Sequence[FileDiff], merged: Tr
     if gone:
         words = "it only deletes" if sum(file.gone for file in gone) == 1 else "hunks only delete"
         return f"{gone[0].old}: {words} what {bench.to} does not have there: perhaps upstream, which no absence proves"
+    moved = [file for file in merged.files if file.elsewhere]
+    if moved:
+        line = moved[0].elsewhere[0].decode("utf-8", "replace")
+        return f"{moved[0].path}: it takes away {line!r}, which {bench.to} does not have there, but at another place"
     if not merged.clean:
         return ""
     if changed_paths(merged.before, merged.after):

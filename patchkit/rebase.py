@@ -252,6 +252,7 @@ def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> 
         words = f"the merged diff was not written, for it would be refused: {cell.message}"
         return replace(row, step=Step.NONE, variant=None, versions="", message=words), draft
     notes = [f"{merged.there} of {merged.kept + merged.there} changes are upstream"] if merged.there else []
+    notes += [f"{merged.gone} of its changes only took away what {bench.to} does not have there"] if merged.gone else []
     notes += explain_checks(row, bench.to)
     notes += [f"made without {', '.join(absent)}, which has no diff here that fits"] if absent else []
     word = Rebase.PARTLY_UPSTREAMED if merged.there else Rebase.CLEAN

@@ -418,6 +418,37 @@ def test_lines_that_are_gone_prove_nothing_to_rebase_either(shelf: Shelf) -> Non
     assert "if it is upstream" in shelf.run("rebase", "fix", "--to", "1.1").expect(5).out
 
 
+CALLS = b"def one(x):\n    a = 1\n    danger(x)\n    b = 2\n    c = 3\n    return a\n\n\ndef two(x):\n    return 7\n"
+SAFE = CALLS.replace(b"    danger(x)\n", b"").replace(b"    c = 3\n", b"    c = 3\n    safe(x)\n")
+"""One hunk: a call goes and another one comes."""
+
+
+def test_lines_that_a_hunk_takes_away_and_that_went_elsewhere_wait_for_a_person(shelf: Shelf) -> None:
+    moved = CALLS.replace(b"    danger(x)\n", b"").replace(
+        b"    return 7", b"    if x:\n        danger(x)\n    return 7"
+    )
+    shelf.release("1.0", {MATHS: CALLS})
+    shelf.release("1.1", {MATHS: moved})
+    shelf.add("fix", patch("safe", make_diff({MATHS: CALLS}, {MATHS: SAFE}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    assert (row["result"], row["step"]) == ("conflict", "work-folder")
+    assert "it takes away 'danger(x)', which 1.1 does not have there, but at another place" in row["message"]
+    edited = Path(row["folder"]) / MATHS
+    assert b"safe(x)" in edited.read_bytes()
+    edited.write_bytes(edited.read_bytes().replace(b"        danger(x)\n", b"        pass\n"))
+    shelf.run("commit", row["folder"]).expect()
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_lines_that_a_hunk_takes_away_and_that_are_gone_are_told(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: CALLS})
+    shelf.release("1.1", {MATHS: CALLS.replace(b"    danger(x)\n", b"") + b"more = 1\n"})
+    shelf.add("fix", patch("safe", make_diff({MATHS: CALLS}, {MATHS: SAFE}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["step"]) == ("clean", "added")
+    assert row["message"] == "1 of its changes only took away what 1.1 does not have there"
+
+
 def test_a_rest_that_merges_beside_lines_that_are_gone_waits_for_a_person(shelf: Shelf) -> None:
     less = maths().replace(b"    value = 19\n    return 1\n", b"    return 1\n")
     shelf.release("1.0", {MATHS: maths()})
