@@ -127,6 +127,7 @@ def _import(
         raise
     made = tell_draft("import", draft, proposal, _name_edits(proposal, id), naming)
     made = replace(made, left_out=found.placement.left_out)
+    made = replace(made, report=replace(made.report, notices=(*made.report.notices, *_mention_idle(submission, found))))
     if proposal.problems:
         moved = tuple(_mention_moves(found, proposal, id))
         return replace(made, report=replace(made.report, notices=(*made.report.notices, *moved)))
@@ -248,6 +249,12 @@ def _edits_of(diff: FileDiff) -> dict[str, Edit]:
         case EntryKind.RENAME:
             old, new = diff.paths
             return {old: Edit.DELETED, new: Edit.CREATED}
+
+
+def _mention_idle(submission: Submission, found: _Found) -> Iterator[Notice]:
+    for glob in found.placement.idle:
+        words = f"--exclude {shlex.quote(glob)} leaves out nothing: {submission.file} has no such file"
+        yield Notice("idle-exclude", words)
 
 
 def _mention_guesses(found: _Found) -> Iterator[Notice]:

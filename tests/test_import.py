@@ -12,7 +12,7 @@ from patchkit.mail import read_letter
 from patchkit.manifest import read_manifest
 from patchkit.patchset import PatchSet
 from repositories import Repository, apply_with_git, read_tree, write_tree
-from stages import LINES, MOD, SHIPPED, Stage, edit, make_diff, make_stage, patch, put, sample_wheel, with_line
+from stages import LINES, MOD, SHIPPED, TOOL, Stage, edit, make_diff, make_stage, patch, put, sample_wheel, with_line
 from test_upstream_diffs import DATA, FLASHINFER, PNG, Step, checkout, flashinfer_stage, shipped, sources, upstream
 from worlds import RunPatchkit, find_wheel, tree
 
@@ -414,6 +414,28 @@ def test_a_file_that_was_edited_in_place_is_told_with_ways_out_that_import_has(s
     assert error["code"] == "foreign-file" and "--accept-modified" not in error["hint"]
     assert "`patchkit capture some-dist` makes a patch of the edit first" in error["hint"]
     assert "`pip install --force-reinstall --no-deps some-dist==1.2.3`" in error["hint"]
+
+
+@pytest.mark.parametrize(
+    "glob", ["src/some_dist/mod.py", "src/some_dist/new_mod.py", MOD, "some_dist/new_mod.py", "**/mod.py"]
+)
+def test_a_renamed_file_is_left_out_by_its_old_path_and_by_its_new_one(
+    glob: str, stage_of: Callable[..., Stage]
+) -> None:
+    old = {f"src/{TOOL}": SHIPPED[TOOL], f"src/{MOD}": SHIPPED[MOD]}
+    diff = make_diff(old, {f"src/{TOOL}": b"# changed\n", "src/some_dist/new_mod.py": FIVE})
+    assert b"rename from" in diff
+    stage = stage_of()
+    said = imported(stage, diff, "--exclude", glob)
+    assert [each["path"] for each in said["edits"]] == [TOOL]
+    assert said["left_out"] == [{"path": "src/some_dist/new_mod.py", "reason": "excluded"}]
+    assert [notice["code"] for notice in said["warnings"]] == ["no-origin"]
+
+
+def test_a_glob_that_leaves_out_nothing_is_told(stage_of: Callable[..., Stage]) -> None:
+    said = imported(stage_of(), edit(5, b"line_5 = 5.0\n"), "--exclude", "some_dist/modd.py", "--exclude", "tests/**")
+    idle = [notice["message"] for notice in said["warnings"] if notice["code"] == "idle-exclude"]
+    assert ["modd.py" in idle[0], "tests/**" in idle[1]] == [True, True]
 
 
 MOVES = {
