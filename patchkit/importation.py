@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from patchkit.authored import DraftReport, Edit
@@ -38,6 +38,7 @@ from patchkit.errors import (
     raise_all,
 )
 from patchkit.fields import MOST_GLOBS
+from patchkit.foundation import find_foundation
 from patchkit.homes import find_home
 from patchkit.layouts import Route
 from patchkit.mail import read_letter
@@ -119,12 +120,11 @@ def _import(
     material = _to_material(submission, found, id, naming.summary or letter.subject)
     _refuse_again(shelf, material)
     refuse_retelling(shelf, id, naming)
-    draft = make_draft(shelf, replace(material, provenance=provenance))
-    try:
-        proposal = try_draft(found.scene, draft)
-    except PatchkitError as error:
-        raise_all([_speak_of_submission(each, submission, draft, found.placement) for each in error.all()])
-        raise
+    material = replace(material, provenance=provenance)
+    draft, proposal = _try(shelf, submission, found, material)
+    below = find_foundation(proposal.decision, id)
+    if below and id not in shelf.catalog.patches and shelf.catalog.patches.keys() >= set(below):
+        draft, proposal = _try(shelf, submission, found, replace(material, after=below))
     made = tell_draft("import", draft, proposal, _name_edits(proposal, id), naming)
     made = replace(made, left_out=found.placement.left_out)
     made = replace(made, report=replace(made.report, notices=(*made.report.notices, *_mention_idle(submission, found))))
@@ -133,11 +133,22 @@ def _import(
         return replace(made, report=replace(made.report, notices=(*made.report.notices, *moved)))
     if proposal.decision.verdicts[id].state is PatchState.UPSTREAMED:
         return replace(made, versions=None, file=None, manifest=None, written=())
-    notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_origin(made), *_mention_guesses(found))
+    notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_foundation(draft, below))
+    notices += (*_mention_origin(made), *_mention_guesses(found))
     if made.written and not naming.dry_run:
         write_draft(draft)
         made = replace(made, next=f"patchkit apply {id}")
     return replace(made, report=replace(made.report, notices=notices))
+
+
+def _try(shelf: Shelf, submission: Submission, found: _Found, material: Material) -> tuple[Draft, Proposal]:
+    """The draft, and what applying it would come to."""
+    draft = make_draft(shelf, material)
+    try:
+        return draft, try_draft(found.scene, draft)
+    except PatchkitError as error:
+        raise_all([_speak_of_submission(each, submission, draft, found.placement) for each in error.all()])
+        raise
 
 
 def _place(scene: Scene, name: str, submission: Submission, choices: Choices) -> _Found:
@@ -249,6 +260,16 @@ def _edits_of(diff: FileDiff) -> dict[str, Edit]:
         case EntryKind.RENAME:
             old, new = diff.paths
             return {old: Edit.DELETED, new: Edit.CREATED}
+
+
+def _mention_foundation(draft: Draft, below: Sequence[PatchId]) -> Iterator[Notice]:
+    names = ", ".join(map(str, below))
+    words = f"{draft.id} fits only on top of {names}, which {'is' if len(below) == 1 else 'are'} applied"
+    missing = [str(id) for id in below if id not in draft.patch.after]
+    if missing:
+        yield Notice("on-top", f"{words}: write {', '.join(missing)} into its `after`")
+    elif below:
+        yield Notice("on-top", f"{words}: its `after` says so")
 
 
 def _mention_idle(submission: Submission, found: _Found) -> Iterator[Notice]:

@@ -10,7 +10,7 @@ import pytest
 
 from patchkit.mail import read_letter
 from patchkit.manifest import read_manifest
-from patchkit.patchset import PatchSet
+from patchkit.patchset import PatchId, PatchSet
 from repositories import Repository, apply_with_git, read_tree, write_tree
 from stages import LINES, MOD, SHIPPED, TOOL, Stage, edit, make_diff, make_stage, patch, put, sample_wheel, with_line
 from test_upstream_diffs import DATA, FLASHINFER, PNG, Step, checkout, flashinfer_stage, shipped, sources, upstream
@@ -59,6 +59,32 @@ def test_a_set_with_constraints_or_markers_of_its_own_takes_one_more_patch(
     assert (five.constraints, five.markers) == (nine.constraints, nine.markers) and (five.constraints or five.markers)
     stage.run("apply").expect()
     assert b"line_5 = 5.0" in stage.read(MOD)
+
+
+@pytest.mark.parametrize("name", ["fix", "aaa", "zzz"])
+def test_what_fits_only_on_top_of_an_applied_patch_comes_after_that_one(
+    name: str, stage_of: Callable[..., Stage]
+) -> None:
+    stage = stage_of()
+    stage.add("fix", patch("five", edit(5, b"line_5 = 5.0\n")), patch("nine", edit(9, b"line_9 = 9.0\n")))
+    stage.run("apply").expect()
+    said = imported(stage, edit(5, b"line_5 = 55\n", FIVE), "--set", name, "--patch", "more")
+    assert said["patches"][0]["state"] == "pending"
+    [notice] = [each["message"] for each in said["warnings"] if each["code"] == "on-top"]
+    assert "fits only on top of fix/five, which is applied: its `after` says so" in notice
+    assert manifest(stage, name).patches[-1].after == (PatchId("fix", "five"),)
+    stage.run("apply", f"{name}/more").expect()
+    assert b"line_5 = 55\n" in stage.read(MOD)
+
+
+def test_a_patch_that_is_there_is_told_which_one_it_has_to_come_after(stage_of: Callable[..., Stage]) -> None:
+    stage = stage_of()
+    old = patch("more", edit(9, b"line_9 = 9.0\n"), versions="==0.9")
+    stage.add("fix", patch("five", edit(5, b"line_5 = 5.0\n")), old)
+    stage.run("apply", "fix/five").expect()
+    said = imported(stage, edit(5, b"line_5 = 55\n", FIVE), "--set", "fix", "--patch", "more")
+    [notice] = [each["message"] for each in said["warnings"] if each["code"] == "on-top"]
+    assert "write fix/five into its `after`" in notice
 
 
 # ---- releases as commits --------------------------------------------------------------------------------------
