@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from patchkit.authored import DraftReport, Edit
 from patchkit.authoring import Naming, open_workplace, refuse_retelling, tell_draft
@@ -40,6 +41,7 @@ from patchkit.errors import (
 from patchkit.fields import MOST_GLOBS
 from patchkit.foundation import find_foundation
 from patchkit.homes import find_home
+from patchkit.installed import Distribution
 from patchkit.layouts import Route
 from patchkit.mail import read_letter
 from patchkit.model import EntryKind, FileDiff, Notice, PatchState
@@ -47,8 +49,9 @@ from patchkit.origins import peek_pristine, require_ownership
 from patchkit.patchset import PatchId
 from patchkit.rewritten import rewrite
 from patchkit.scene import Options, Scene, read_steadily
+from patchkit.site import observe
 from patchkit.survey import Ownership
-from patchkit.upstream import Choices, Doubt, Placement, Reader, place, without_cr
+from patchkit.upstream import Choices, Doubt, Placement, place, without_cr
 
 LARGEST_BYTES = 64 << 20
 
@@ -84,11 +87,46 @@ def take_submission(data: bytes, file: str) -> Submission:
 # ---- import ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+@dataclass(frozen=True)
+class _Ground:
+    """What a diff lands on: files that the distribution shipped, and those that applied patches created in it."""
+
     scene: Scene
     own: Ownership
+
+    @cached_property
+    def created(self) -> frozenset[str]:
+        name = self.own.distribution.name
+        files = self.scene.ledger.files
+        return frozenset(
+            file.path for file in files if file.distribution == name and file.base is None and file.written
+        )
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        shipped = (path for path in self.own.rows if not path.startswith(("../", "/")) and not refuse_kind(path))
+        return self.created.union(shipped)
+
+    def read(self, path: str) -> bytes | None:
+        """The text as it was shipped; of a file that was not, as it is."""
+        if path not in self.created:
+            return peek_pristine(self.scene, self.own, path)
+        content = observe(self.scene.root, [path])[path].content
+        return None if content is None else content.data
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    ground: _Ground
     placement: Placement
+
+    @property
+    def scene(self) -> Scene:
+        return self.ground.scene
+
+    @property
+    def distribution(self) -> Distribution:
+        return self.ground.own.distribution
 
 
 def import_diff(
@@ -152,14 +190,12 @@ def _try(shelf: Shelf, submission: Submission, found: _Found, material: Material
 
 
 def _place(scene: Scene, name: str, submission: Submission, choices: Choices) -> _Found:
-    own = require_ownership(scene, name)
-    owned = [path for path in own.rows if not path.startswith(("../", "/")) and not refuse_kind(path)]
-    read: Reader = lambda path: peek_pristine(scene, own, path)  # noqa: E731
-    return _Found(scene, own, place(submission.data, owned, read, choices, file=submission.file))
+    ground = _Ground(scene, require_ownership(scene, name))
+    return _Found(ground, place(submission.data, ground.paths, ground.read, choices, file=submission.file))
 
 
 def _require_landing(submission: Submission, found: _Found) -> None:
-    dist, placement = found.own.distribution, found.placement
+    dist, placement = found.distribution, found.placement
     name = f"{dist.name} {dist.version}"
     problems: list[PatchkitError] = []
     for path, doubt in placement.doubtful.items():
@@ -194,7 +230,7 @@ def _ways_out(path: str, doubt: Doubt, version: str) -> str:
 
 
 def _to_material(submission: Submission, found: _Found, id: PatchId, summary: str) -> Material:
-    placement, dist = found.placement, found.own.distribution
+    placement, dist = found.placement, found.distribution
     moved = any(landing.moved for landing in placement.landings)
     if len(placement.routes) == 1 and len(placement.include) <= MOST_GLOBS and not moved:
         [route] = placement.routes
@@ -289,12 +325,11 @@ def _mention_guesses(found: _Found) -> Iterator[Notice]:
 def _mention_moves(found: _Found, proposal: Proposal, id: PatchId) -> Iterator[Notice]:
     """Files that are there with another text, and whose text is in another file."""
     misfits = {outcome.path for outcome in proposal.decision.verdicts[id].files if not outcome.fits}
-    read: Reader = lambda path: peek_pristine(found.scene, found.own, path)  # noqa: E731
     for landing in found.placement.landings:
         path = landing.targets[0]
-        if path in misfits and landing.entry.hunks and not landing.moved and path in found.own.rows:
+        if path in misfits and landing.entry.hunks and not landing.moved and path in found.ground.own.rows:
             diff = FileDiff(landing.entry.line, EntryKind.MODIFY, path, path, landing.entry.hunks)
-            home = find_home(diff, (), found.own.rows, read, everywhere=True)
+            home = find_home(diff, (), found.ground.paths, found.ground.read, everywhere=True)
             if home is not None:
                 words = f"{home} has the text of {path} that the diff changes"
                 yield Notice("perhaps-moved", f"{words}: --moved {shlex.quote(f'{path}={home}')} takes it there")

@@ -87,6 +87,21 @@ def test_a_patch_that_is_there_is_told_which_one_it_has_to_come_after(stage_of: 
     assert "write fix/five into its `after`" in notice
 
 
+def test_a_file_that_an_applied_patch_created_may_be_changed_by_another(stage_of: Callable[..., Stage]) -> None:
+    stage, new = stage_of(), "some_dist/new.py"
+    stage.add("fix", patch("new", make_diff({new: None}, {new: b"n = 1\n"})))
+    stage.run("apply").expect()
+    said = imported(
+        stage, make_diff({f"src/{new}": b"n = 1\n"}, {f"src/{new}": b"n = 2\n"}), "--set", "fix", "--patch", "two"
+    )
+    assert said["patches"][0]["state"] == "pending" and [each["path"] for each in said["edits"]] == [new]
+    assert manifest(stage, "fix").patches[-1].after == (PatchId("fix", "new"),)
+    stage.run("apply").expect()
+    assert stage.read(new) == b"n = 2\n"
+    stage.run("revert", "--all").expect()
+    assert not (stage.site / new).exists()
+
+
 # ---- releases as commits --------------------------------------------------------------------------------------
 
 STEPS = [
