@@ -51,7 +51,7 @@ from patchkit.rewritten import rewrite
 from patchkit.scene import Options, Scene, read_steadily
 from patchkit.site import observe
 from patchkit.survey import Ownership
-from patchkit.upstream import Choices, Doubt, Placement, place, without_cr
+from patchkit.upstream import EXCLUDED, Choices, Doubt, Placement, place, without_cr
 
 LARGEST_BYTES = 64 << 20
 
@@ -207,6 +207,9 @@ def _require_landing(submission: Submission, found: _Found) -> None:
             words, hint = _tell_doubt(path, doubt, name), _ways_out(path, doubt, dist.version)
         problems.append(Conflict(f"{submission.file}: {words}", hint=hint))
     raise_all(problems)
+    if not placement.landings and set(placement.left_out.values()) == {EXCLUDED}:
+        words = f"--exclude leaves out all of {submission.file}: {', '.join(list(placement.left_out)[:5])}"
+        raise NoMatchingFile(words, hint="leave out less")
     if not placement.landings:
         count = len(placement.left_out)
         files = f"{', '.join(list(placement.left_out)[:5])}{', ...' if count > 5 else ''}"

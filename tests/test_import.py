@@ -479,6 +479,12 @@ def test_a_glob_that_leaves_out_nothing_is_told(stage_of: Callable[..., Stage]) 
     assert ["modd.py" in idle[0], "tests/**" in idle[1]] == [True, True]
 
 
+def test_leaving_out_every_file_is_told_as_that(stage_of: Callable[..., Stage]) -> None:
+    error = refused(stage_of(), edit(5, b"line_5 = 5.0\n"), "--exclude", "**", exit_code=3)["error"]
+    assert "--exclude leaves out all of" in error["message"] and MOD in error["message"]
+    assert "is some-dist the distribution" not in error["hint"]
+
+
 MOVES = {
     "no pair": ("some_dist/mod.py", "is not OLD=NEW"),
     "no such file in the diff": (f"some_dist/gone.py={MOD}", "has no file some_dist/gone.py"),
