@@ -360,6 +360,31 @@ def test_a_range_that_was_written_since_keeps_its_version_unless_that_is_asked_f
     assert ("==1.1.*,!=1.1", "mine.patch") in ranges(shelf) and fares(shelf, "1.1") == "fits"
 
 
+KERNEL = "some_dist/kernel.cu"
+HEADED = b"Rows\n====\n\nColumns\n=======\n"
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_the_line_between_two_sides_is_a_conflict_too_in_what_is_no_python(shelf: Shelf, ends: bytes) -> None:
+    def text(two: str, more: bytes = b"") -> bytes:
+        return (maths(two=two) + HEADED + more).replace(b"\n", ends)
+
+    shelf.release("1.0", {KERNEL: text("2")})
+    shelf.release("1.1", {KERNEL: text("20")})
+    own = b"Matrix A\n=======\n"
+    shelf.add("fix", patch("middle", make_diff({KERNEL: text("2")}, {KERNEL: text("22", own)}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    edited = Path(row["folder"]) / KERNEL
+    lines = edited.read_bytes().splitlines(keepends=True)
+    edited.write_bytes(b"".join(line for line in lines if line[:7] not in (b"<<<<<<<", b">>>>>>>")))
+    before = tree(shelf.patches)
+    error = shelf.json("commit", row["folder"], exit_code=3, wheels=False)["error"]
+    assert "conflict markers" in error["message"] and KERNEL in error["message"] and tree(shelf.patches) == before
+    edited.write_bytes(text("222", own))
+    shelf.run("commit", row["folder"], wheels=False).expect()
+    assert fares(shelf, "1.1") == "fits"
+
+
 def test_what_is_left_of_a_conflict_is_tried_on_the_wheel_before_it_is_written(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     shelf.release("1.1", {MATHS: maths(two="20"), SUMS: function("fourth")})
