@@ -178,7 +178,8 @@ def make_draft(shelf: Shelf, material: Material) -> Draft:
     same = None if patch is None else _same_variant(patch, material)
     if same is not None:
         _require_leave(found, same, material)
-        redraft, variant = replace_text(open_redraft(shelf.catalog, found), material.id, same, material.diff)
+        redraft = open_redraft(shelf.catalog, found)
+        redraft, variant = replace_text(redraft, material.id, material.version, same, material.diff)
         return Draft(material.id, material.version, redraft.patch_set, variant, redraft.written)
     text = read_set_file(found.folder, MANIFEST).decode()
     variant = _new_variant(material, found, patch)

@@ -71,7 +71,7 @@ def add_variant(draft: Redraft, id: PatchId, version: str, diff: bytes) -> tuple
     draft = _free(draft, id, version)
     taken = next((each for each in draft.patch(id).variants if is_just(each.versions, version)), None)
     if taken is not None:
-        return replace_text(draft, id, taken, diff, plain=True)
+        return replace_text(draft, id, version, taken, diff, plain=True)
     if draft.text is None:
         file = f"{draft.patch_set.distribution}=={version}.patch"
     else:
@@ -116,9 +116,9 @@ def _free(draft: Redraft, id: PatchId, version: str) -> Redraft:
 
 
 def replace_text(
-    draft: Redraft, id: PatchId, variant: Variant, diff: bytes, *, plain: bool = False
+    draft: Redraft, id: PatchId, version: str, variant: Variant, diff: bytes, *, plain: bool = False
 ) -> tuple[Redraft, Variant]:
-    """A new diff for a variant, and what that is then: in a file of its own where others have the old one too.
+    """A new diff for the variant of ``version``, and what that is then: with a file of its own where it shared one.
 
     With ``plain``, the diff has the paths of the distribution, so nothing of it is dropped or left out. Raises
     `BadManifest` where the entry cannot say so.
@@ -128,7 +128,7 @@ def replace_text(
         raise BadManifest(words, hint="remove its entry, and run this again")
     sharing = [each for patch in draft.patch_set.patches for each in patch.variants if each.file == variant.file]
     if len(sharing) > 1 and draft.text is not None and read_set_file(draft.patch_set.folder, variant.file) != diff:
-        own = replace(variant, file=_free_name(draft, variant.file.removesuffix(".patch")))
+        own = replace(variant, file=_free_name(draft, f"{id.patch}.{version}"))
         text, patch_set = with_file(draft.text, draft.patch_set, id.patch, variant, own.file)
         draft, variant = _with(draft, patch_set, text), own
     return replace(draft, files={**draft.files, _place(draft, variant): diff}), variant

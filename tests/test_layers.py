@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     (
         "use",
         "scene survey candidates trials bystanders decision dependents account outcome verification examination"
-        " settlement change service tryout coverage redraft bench doubt handover rebase"
+        " settlement change service tryout coverage redraft bench doubt handover mergebase rebase"
         " origins edits drafts foundation rehearsal authoring copies capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),

@@ -941,6 +941,59 @@ def test_without_a_release_to_merge_from_there_is_a_hint(shelf: Shelf) -> None:
     assert error["code"] == "no-release" and "--find-links" in error["hint"]
 
 
+def test_a_variant_that_does_not_fit_its_version_is_made_anew_where_another_has_its_diff(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    variants = [{"versions": f"=={version}", "file": "middle.patch"} for version in ("1.0", "1.1")]
+    shelf.add("fix", patch("middle", MIDDLE, variant=variants))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["step"], row["base"]) == ("clean", "added", "1.0")
+    assert ranges(shelf) == [("==1.0", "middle.patch"), ("==1.1", "middle.1.1.patch")]
+    assert fares(shelf, "1.0") == fares(shelf, "1.1") == "fits"
+
+
+def test_a_diff_of_its_own_that_fits_nothing_is_replaced_only_where_that_is_asked_for(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    own = make_diff({MATHS: maths(two="9")}, {MATHS: maths(two="22")})
+    table = patch("middle", MIDDLE, variant=[{"versions": "==1.0", "file": "middle.patch"}])
+    table["variant"].append({"versions": "==1.1", "file": "own.patch"})
+    table["FILES"]["own.patch"] = own
+    shelf.add("fix", table)
+    error = shelf.json("rebase", "fix", "--to", "1.1", exit_code=4)["error"]
+    assert "own.patch, which is for ==1.1, fits neither 1.1 nor another release" in error["message"]
+    assert "--from 1.0 takes the change from there" in error["hint"]
+    assert only(shelf.json("rebase", "fix", "--to", "1.1", "--from", "1.0"))["result"] == "clean"
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_a_patch_without_a_release_to_merge_from_does_not_keep_the_others_back(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    lost = make_diff({MATHS: maths(one="9")}, {MATHS: maths(one="99")})
+    shelf.add("fix", patch("lost", lost, versions="==0.9"), patch("middle", MIDDLE, versions="==1.0"))
+    document = shelf.json("rebase", "fix", "--to", "1.1", exit_code=4)
+    first, second = document["patches"]
+    assert (first["result"], first["step"], second["result"], second["step"]) == ("conflict", "none", "clean", "added")
+    assert "there is no release" in first["message"] and "--find-links" in first["message"]
+    assert len(document["written"]) == 2 and manifest(shelf)[1].variants[-1].versions == "==1.1"
+    said = shelf.run("rebase", "fix", "--to", "1.1", "--dry-run").expect(4)
+    assert "fix/lost    conflict" in said.out and "there is no release" in said.out
+
+
+def test_a_stacked_patch_does_not_conflict_for_want_of_the_one_below(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    upper = make_diff({MATHS: maths(two="22")}, {MATHS: maths(two="222")})
+    both = patch("lower", MIDDLE, versions="==1.0"), patch("upper", upper, versions="==1.0", after=["lower"])
+    shelf.add("fix", *both)
+    row = only(shelf.json("rebase", "fix/upper", "--to", "1.1", exit_code=5))
+    assert (row["result"], row["step"], row["folder"]) == ("conflict", "none", None)
+    assert "it comes after fix/lower, which has no diff that fits 1.1 yet" in row["message"]
+    assert row["next"].startswith("patchkit rebase fix --to 1.1")
+    assert [each["result"] for each in shelf.json("rebase", "fix", "--to", "1.1")["patches"]] == ["clean", "clean"]
+
+
 # ---- FlashInfer -----------------------------------------------------------------------------------------------
 
 DISABLE = "fp4-quantize-compiler-disable"
