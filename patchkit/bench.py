@@ -39,7 +39,7 @@ class Bench:
     """The releases that patches are tried on, each opened once; and the work folders that are to be made.
 
     ``folder`` is that of the patch set, ``homes`` are the patch folders that the work folders remember. ``upstream``
-    are the patches that the release to come to turned out to have, ``moving`` all that are brought there in this run.
+    are the patches that the release to come to turned out to have.
     """
 
     index: Index
@@ -51,7 +51,6 @@ class Bench:
     progress: Progress
     folder: str
     homes: Sequence[str]
-    moving: frozenset[PatchId]
     opened: dict[str, Pristine] = field(default_factory=dict)
     works: list[tuple[str, Work, Mapping[str, Content]]] = field(default_factory=list)
     upstream: set[PatchId] = field(default_factory=set)

@@ -73,8 +73,7 @@ def _rebase_all(options: Options, operand: str, to: str, how: RebaseOptions, pro
         pick_wheel(target)
         paths = find_paths(catalog, patches)
         homes = find_folders(options.patches, bundled=False, cwd=current_folder())
-        moving = frozenset(places)
-        bench = Bench(index, stack, releases, target, paths, how, progress, patch_set.folder, homes, moving)
+        bench = Bench(index, stack, releases, target, paths, how, progress, patch_set.folder, homes)
         draft = open_redraft(catalog, patch_set)
         rows: list[RebasedPatch] = []
         for id in order_fold(places):
@@ -255,11 +254,10 @@ def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> 
     merged, release, diffs, absent = _merge_from(bench, draft, patch, rule)
     row = RebasedPatch(patch.id, Rebase.CONFLICT, base=release.version, files=merged.files)
     doubt = find_doubt(bench, patch, diffs, merged)
-    without = f"made without {', '.join(map(str, absent))}, which has no diff here that fits" if absent else ""
-    if not merged.clean and not bench.moving.issuperset(absent):
+    if not merged.clean and absent:
         return _wait(bench, row, absent), draft
     if not merged.clean or doubt:
-        row = hand_over(bench, patch, merged, row, "; ".join(filter(None, (doubt, without))))
+        row = hand_over(bench, patch, merged, row, doubt)
         return (row if row.folder else replace(row, advice=_advise(bench))), draft
     if not changed_paths(merged.before, merged.after):
         words = f"{bench.to} makes all of its changes, in other words or at another place"
@@ -273,7 +271,7 @@ def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> 
     notes = [f"{merged.there} of {merged.kept + merged.there} changes are upstream"] if merged.there else []
     notes += [f"{merged.gone} of its changes only took away what {bench.to} does not have there"] if merged.gone else []
     notes += explain_checks(row, bench.to)
-    notes += [without] if without else []
+    notes += [f"made without {', '.join(map(str, absent))}, which has no diff here that fits"] if absent else []
     word = Rebase.PARTLY_UPSTREAMED if merged.there else Rebase.CLEAN
     return replace(row, result=word, message="; ".join(notes)), changed
 

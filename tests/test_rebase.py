@@ -994,6 +994,21 @@ def test_a_stacked_patch_does_not_conflict_for_want_of_the_one_below(shelf: Shel
     assert [each["result"] for each in shelf.json("rebase", "fix", "--to", "1.1")["patches"]] == ["clean", "clean"]
 
 
+def test_what_lies_on_a_conflict_waits_until_that_is_resolved(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    upper = make_diff({MATHS: maths(two="22")}, {MATHS: maths(two="222")})
+    both = patch("lower", MIDDLE, versions="==1.0"), patch("upper", upper, versions="==1.0", after=["lower"])
+    shelf.add("fix", *both)
+    lower, upper_row = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)["patches"]
+    assert (lower["step"], upper_row["step"]) == ("work-folder", "none") and "fix/lower" in upper_row["message"]
+    (Path(lower["folder"]) / MATHS).write_bytes(maths(two="22"))
+    shelf.run("commit", lower["folder"], wheels=False).expect()
+    document = shelf.json("rebase", "fix", "--to", "1.1")
+    assert [each["result"] for each in document["patches"]] == ["clean", "clean"]
+    shelf.json("coverage", "fix", "--versions", "==1.1")
+
+
 # ---- FlashInfer -----------------------------------------------------------------------------------------------
 
 DISABLE = "fp4-quantize-compiler-disable"
