@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from patchkit.account import account_for
 from patchkit.authored import DraftReport, Edit, name_edits
-from patchkit.catalog import find_folders
+from patchkit.catalog import find_folders, read_set_file
 from patchkit.change import Proposal, report_on, with_python_checks
 from patchkit.difference import changed_paths, make_diff
 from patchkit.drafts import (
@@ -40,6 +40,8 @@ from patchkit.scene import Options, Scene, current_folder, open_place
 from patchkit.workfolder import Work, note_commit, read_edited, read_work
 
 _MARKERS = re.compile(rb"^(?:<<<<<<<|>>>>>>>)(?: |$)", re.MULTILINE)
+_SEPARATOR = re.compile(rb"^=======\r?$", re.MULTILINE)
+_ADDED_SEPARATOR = re.compile(rb"^\+=======\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def _commit(options: Options, folder: str, work: Work, naming: Naming, find_link
     paths = changed_paths(work.before, edited.files)
     _require_edit(folder, work, edited.files, paths)
     shelf = open_shelf(options)
+    _require_resolution(folder, work, edited.files, paths, shelf)
     patch = naming.patch or work.patch
     if not patch:
         raise UsageError("the patch needs a name", hint="give one with --patch NAME")
@@ -167,22 +170,40 @@ def _require_edit(folder: str, work: Work, files: Mapping[str, Content], paths: 
     if work.before and not (files or work.rebased):
         words = f"all files that were copied into {folder} are gone; a patch does not delete a whole distribution"
         raise Unpatchable(words, hint=f"copy them back from {folder}/.patchkit-edit/before")
-    before = work.before
-    left = [
-        path
-        for path in paths
-        if path in files and _count_markers(files[path]) > (_count_markers(before[path]) if path in before else 0)
-    ]
+
+
+def _require_resolution(
+    folder: str, work: Work, files: Mapping[str, Content], paths: Sequence[str], shelf: Shelf
+) -> None:
+    """Raise for markers of conflicts that the shipped file does not have.
+
+    The line between two sides may be text too, an underline in reStructuredText say: it counts after a rebase alone,
+    and as often as no diff of the patch adds it.
+    """
+    own = _count_own(work, shelf)
+    there = [path for path in paths if path in files]
+    marked = [path for path in there if _exceeds(_MARKERS, work, path, files[path])]
+    marked += [path for path in there if work.rebased and _exceeds(_SEPARATOR, work, path, files[path], own)]
     raise_all(
         [
             Unpatchable(f"{os.path.join(folder, path)} has conflict markers", hint="resolve the conflicts first")
-            for path in left
+            for path in dict.fromkeys(marked)
         ]
     )
 
 
-def _count_markers(content: Content) -> int:
-    return len(_MARKERS.findall(content.data))
+def _exceeds(marker: re.Pattern[bytes], work: Work, path: str, content: Content, beside: int = 0) -> bool:
+    before = len(marker.findall(work.before[path].data)) if path in work.before else 0
+    return len(marker.findall(content.data)) > before + beside
+
+
+def _count_own(work: Work, shelf: Shelf) -> int:
+    """How many lines like the one between two sides of a conflict a diff of the patch adds itself, at most."""
+    found, patch = shelf.catalog.set(work.set), shelf.catalog.patches.get(PatchId(work.set, work.patch))
+    if found is None or patch is None:
+        return 0
+    diffs = [read_set_file(found.folder, variant.file) for variant in patch.variants]
+    return max((len(_ADDED_SEPARATOR.findall(diff)) for diff in diffs), default=0)
 
 
 # ---- what is said ---------------------------------------------------------------------------------------------
@@ -205,7 +226,7 @@ def tell_draft(
         report=replace(report, dry_run=naming.dry_run),
         id=draft.id,
         distribution=draft.patch_set.distribution,
-        version=draft.variant.versions.removeprefix("=="),
+        version=draft.version,
         versions=draft.variant.versions,
         file=f"{folder}/{draft.variant.file}",
         manifest=f"{folder}/patchset.toml",

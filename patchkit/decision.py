@@ -6,7 +6,7 @@ holds what was written last, the answer is known without parsing a diff (`Decisi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from patchkit.applied import Ledger
@@ -25,7 +25,7 @@ from patchkit.errors import (
     PatchkitError,
     raise_all,
 )
-from patchkit.fold import Layer
+from patchkit.fold import Layer, fold
 from patchkit.installed import Distribution, sha256
 from patchkit.model import EntryKind, ForeignPolicy, PatchState
 from patchkit.patchset import PatchId, SymbolCheck
@@ -302,9 +302,27 @@ def _refuse_targets(
 
 def _find_stranded(start: Decision, stacked: Stack) -> Iterator[PatchkitError]:
     """A conflict for each patch that is to stay as it is, and does not fit without what goes or on what comes."""
+    outcomes = stacked.result.outcomes
+    stranded = {id for id, outcome in outcomes.items() if id not in start.candidates and not outcome.fits}
+    if not stranded:
+        return
     named = sorted(str(id) for id in (start.wanted.named or frozenset()) | start.wanted.dropped)
-    for id, outcome in stacked.result.outcomes.items():
-        if id not in start.candidates and not outcome.fits:
-            words = f"{id} stays applied, and does not fit once {', '.join(named)} is changed: {tell(outcome.files)}"
-            together = " ".join(sorted({*map(str, start.wanted.dropped or start.wanted.named or ()), str(id)}))
+    leaving = stranded | _find_lost(start, stacked, stranded)
+    together = " ".join(sorted(map(str, leaving | (start.wanted.dropped or start.wanted.named or frozenset()))))
+    for id in outcomes:
+        if id in stranded:
+            told = tell(outcomes[id].files)
+            words = f"{id} stays applied, and does not fit once {', '.join(named)} is changed: {told}"
             yield Conflict(words, hint=f"`patchkit revert {together}` takes them out together")
+
+
+def _find_lost(start: Decision, stacked: Stack, stranded: Set[PatchId]) -> set[PatchId]:
+    """The patches that would not fit once ``stranded`` are taken out too, and those that lie on these."""
+    lost: set[PatchId] = set()
+    while True:
+        gone = stranded | lost
+        rest = [layer for layer in stacked.layers if layer.id in stacked.result.outcomes and layer.id not in gone]
+        misfits = {id for id, outcome in fold(stacked.base, rest).outcomes.items() if not outcome.fits}
+        if not misfits - start.candidates.keys():
+            return lost
+        lost |= misfits - start.candidates.keys()

@@ -30,6 +30,10 @@ def find_doubt(bench: Bench, patch: Patch, diffs: Sequence[FileDiff], merged: Tr
     if gone:
         words = "it only deletes" if sum(file.gone for file in gone) == 1 else "hunks only delete"
         return f"{gone[0].old}: {words} what {bench.to} does not have there: perhaps upstream, which no absence proves"
+    moved = [file for file in merged.files if file.elsewhere]
+    if moved:
+        line = moved[0].elsewhere[0].decode("utf-8", "replace")
+        return f"{moved[0].path}: it takes away {line!r}, which {bench.to} does not have there, but at another place"
     if not merged.clean:
         return ""
     if changed_paths(merged.before, merged.after):
@@ -48,10 +52,10 @@ def find_doubt(bench: Bench, patch: Patch, diffs: Sequence[FileDiff], merged: Tr
     return words + failed[0].message if failed else ""
 
 
-def explain_checks(row: RebasedPatch) -> list[str]:
+def explain_checks(row: RebasedPatch, to: str) -> list[str]:
     """The cure for a check that speaks of a module whose code is in another one by now."""
     if not (row.check_failed and row.moves):
         return []
     moves = ", ".join(f"{move.path} is {move.home} now" for move in row.moves)
     words = f"a check fails and may name the old module ({moves}): give it `versions` that end before"
-    return [f"{words} {row.versions.removeprefix('==')}, and add one for the new module"]
+    return [f"{words} {to}, and add one for the new module"]

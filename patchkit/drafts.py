@@ -19,9 +19,9 @@ from patchkit.manifesttext import new_manifest, with_patch, with_variant
 from patchkit.model import Notice
 from patchkit.outputs import holding, write_folder, write_output
 from patchkit.patchset import Catalog, NotNeeded, Patch, PatchId, PatchSet, Provenance, Variant
-from patchkit.redraft import add_variant, open_redraft
+from patchkit.redraft import add_variant, open_redraft, replace_text
 from patchkit.scene import Options, Scene, current_folder
-from patchkit.versions import normalised, variant_for
+from patchkit.versions import is_just, normalised, range_for, variant_for
 from patchkit.wanted import Wanted, want_apply, want_named
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -69,14 +69,15 @@ class Material:
 class Draft:
     """A patch set as it will be. ``files`` are what is to be written, by absolute path, the manifest last.
 
-    ``new``: there is no such patch set yet.
+    ``version`` is what ``variant`` was made for. ``new``: there is no such patch set yet.
     """
 
     id: PatchId
+    version: str
     patch_set: PatchSet
     variant: Variant
     files: Mapping[str, bytes]
-    new: bool
+    new: bool = False
 
     @property
     def patch(self) -> Patch:
@@ -172,23 +173,22 @@ def make_draft(shelf: Shelf, material: Material) -> Draft:
     if material.replaces and patch is not None:
         _require_misfit(found, patch, material)
         redraft, variant = add_variant(open_redraft(shelf.catalog, found), patch.id, material.version, material.diff)
-        return Draft(patch.id, redraft.patch_set, variant, redraft.written, new=False)
+        return Draft(patch.id, material.version, redraft.patch_set, variant, redraft.written)
     _require_fit(shelf, found, material)
-    text = read_set_file(found.folder, MANIFEST).decode()
     same = None if patch is None else _same_variant(patch, material)
-    if patch is None:
-        variant = _new_variant(material, found)
-        manifest, wanted = with_patch(text, found, _new_patch(material, variant))
-    elif same is not None:
+    if same is not None:
         _require_leave(found, same, material)
-        variant, manifest, wanted = same, text, found
+        redraft = open_redraft(shelf.catalog, found)
+        redraft, variant = replace_text(redraft, material.id, material.version, same, material.diff)
+        return Draft(material.id, material.version, redraft.patch_set, variant, redraft.written)
+    text = read_set_file(found.folder, MANIFEST).decode()
+    variant = _new_variant(material, found, patch)
+    if patch is None:
+        manifest, wanted = with_patch(text, found, _new_patch(material, variant))
     else:
-        variant = _new_variant(material, found)
         manifest, wanted = with_variant(text, found, material.id.patch, variant)
-    known = same is not None and read_set_file(found.folder, variant.file) == material.diff
-    files = {} if known else {f"{found.folder}/{variant.file}": material.diff}
-    files |= {f"{found.folder}/{MANIFEST}": manifest.encode()} if manifest != text else {}
-    return Draft(material.id, wanted, variant, files, new=False)
+    files = {f"{found.folder}/{variant.file}": material.diff, f"{found.folder}/{MANIFEST}": manifest.encode()}
+    return Draft(material.id, material.version, wanted, variant, files)
 
 
 def _new_set(shelf: Shelf, material: Material) -> Draft:
@@ -200,10 +200,10 @@ def _new_set(shelf: Shelf, material: Material) -> Draft:
         words = f"{folder} is there already and is not a patch set: it has no {MANIFEST}"
         raise UsageError(words, hint="name another set with --set, or move that folder away")
     empty = PatchSet(material.id.set, material.distribution, "", folder, ())
-    variant = _new_variant(material, empty)
+    variant = _new_variant(material, empty, None)
     wanted = replace(empty, patches=(_new_patch(material, variant),))
     files = {f"{folder}/{variant.file}": material.diff, f"{folder}/{MANIFEST}": new_manifest(wanted).encode()}
-    return Draft(material.id, wanted, variant, files, new=True)
+    return Draft(material.id, material.version, wanted, variant, files, new=True)
 
 
 def _require_fit(shelf: Shelf, found: PatchSet, material: Material) -> None:
@@ -227,7 +227,7 @@ def _same_variant(patch: Patch, material: Material) -> Variant | None:
     match variant_for(patch, material.version):
         case None:
             return None
-        case Variant() as rule if rule == _variant(material, rule.file):
+        case Variant() as rule if is_just(rule.versions, material.version) and rule == _variant(material, rule):
             return rule
         case Variant() | NotNeeded() as rule:
             raise _held(patch, material, rule)
@@ -245,17 +245,26 @@ def _held(patch: Patch, material: Material, rule: Variant | NotNeeded) -> Varian
 
 def _require_misfit(found: PatchSet, patch: Patch, material: Material) -> None:
     """Raise where a rebased patch was given another diff for the version since, or the word that it needs none."""
-    rule = variant_for(patch, material.version)
-    if isinstance(rule, NotNeeded):
-        raise _held(patch, material, rule)
-    if rule is not None and rule.versions == f"=={material.version}":
-        _require_leave(found, rule, material)
+    match variant_for(patch, material.version):
+        case NotNeeded() as rule:
+            raise _held(patch, material, rule)
+        case Variant() as rule if is_just(rule.versions, material.version):
+            _require_leave(found, rule, material)
+        case Variant() as rule if not _may_go(found, rule, material):
+            has = f"a variant for {rule.versions} ({rule.file}), which is not the diff that did not fit"
+            hint = f"`patchkit commit` has --replace to take {material.version} out of that range"
+            raise VariantExists(f"{patch.id} has {has} {material.distribution} {material.version}", hint=hint)
+
+
+def _may_go(found: PatchSet, variant: Variant, material: Material) -> bool:
+    """Whether a diff need not be asked for: somebody said so, or it is the new one, or one that it comes from."""
+    there = read_set_file(found.folder, variant.file)
+    return material.overwrites or there == material.diff or sha256(there) in material.may_go
 
 
 def _require_leave(found: PatchSet, variant: Variant, material: Material) -> None:
     """Raise `VariantExists` where a diff would go that nobody said may go."""
-    there = read_set_file(found.folder, variant.file)
-    if material.overwrites or there == material.diff or sha256(there) in material.may_go:
+    if _may_go(found, variant, material):
         return
     words = (
         f"{material.id} has another diff for {material.distribution} {material.version} already, which would be lost"
@@ -266,16 +275,18 @@ def _require_leave(found: PatchSet, variant: Variant, material: Material) -> Non
     )
 
 
-def _new_variant(material: Material, found: PatchSet) -> Variant:
+def _new_variant(material: Material, found: PatchSet, patch: Patch | None) -> Variant:
     taken = {variant.file for patch in found.patches for variant in patch.variants}
     stem = f"{material.id.patch}.{material.version}"
     names = [f"{stem}.patch", *(f"{stem}-{number}.patch" for number in range(2, len(taken) + 3))]
     file = next(name for name in names if name not in taken and not os.path.lexists(f"{found.folder}/{name}"))
-    return _variant(material, file)
+    others = patch.ranges if patch is not None else ()
+    return _variant(material, Variant(range_for(material.version, others), file))
 
 
-def _variant(material: Material, file: str) -> Variant:
-    return Variant(f"=={material.version}", file, material.strip, material.directory, material.include)
+def _variant(material: Material, like: Variant) -> Variant:
+    """What the material makes of a variant with the range and the file of ``like``."""
+    return Variant(like.versions, like.file, material.strip, material.directory, material.include)
 
 
 def _new_patch(material: Material, variant: Variant) -> Patch:

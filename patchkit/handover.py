@@ -54,8 +54,6 @@ def _tell(file: FileMerge) -> str:
 
 
 def _digest_of_misfit(bench: Bench, patch: Patch) -> str:
-    """The diff that the patch set has for just this version, and that does not fit: it may go. "" where it has none."""
+    """The diff that the patch set has for this version, and that does not fit: it may go. "" where it has none."""
     rule = variant_for(patch, bench.to)
-    if not isinstance(rule, Variant) or rule.versions != f"=={bench.to}":
-        return ""
-    return sha256(read_set_file(bench.folder, rule.file))
+    return sha256(read_set_file(bench.folder, rule.file)) if isinstance(rule, Variant) else ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from patchkit.authored import DraftReport, Edit
 from patchkit.authoring import Naming, open_workplace, refuse_retelling, tell_draft
@@ -38,7 +39,9 @@ from patchkit.errors import (
     raise_all,
 )
 from patchkit.fields import MOST_GLOBS
+from patchkit.foundation import find_foundation
 from patchkit.homes import find_home
+from patchkit.installed import Distribution
 from patchkit.layouts import Route
 from patchkit.mail import read_letter
 from patchkit.model import EntryKind, FileDiff, Notice, PatchState
@@ -46,8 +49,9 @@ from patchkit.origins import peek_pristine, require_ownership
 from patchkit.patchset import PatchId
 from patchkit.rewritten import rewrite
 from patchkit.scene import Options, Scene, read_steadily
+from patchkit.site import observe
 from patchkit.survey import Ownership
-from patchkit.upstream import Choices, Doubt, Placement, Reader, place, without_cr
+from patchkit.upstream import EXCLUDED, Choices, Doubt, Placement, place, without_cr
 
 LARGEST_BYTES = 64 << 20
 
@@ -83,11 +87,46 @@ def take_submission(data: bytes, file: str) -> Submission:
 # ---- import ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+@dataclass(frozen=True)
+class _Ground:
+    """What a diff lands on: files that the distribution shipped, and those that applied patches created in it."""
+
     scene: Scene
     own: Ownership
+
+    @cached_property
+    def created(self) -> frozenset[str]:
+        name = self.own.distribution.name
+        files = self.scene.ledger.files
+        return frozenset(
+            file.path for file in files if file.distribution == name and file.base is None and file.written
+        )
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        shipped = (path for path in self.own.rows if not path.startswith(("../", "/")) and not refuse_kind(path))
+        return self.created.union(shipped)
+
+    def read(self, path: str) -> bytes | None:
+        """The text as it was shipped; of a file that was not, as it is."""
+        if path not in self.created:
+            return peek_pristine(self.scene, self.own, path)
+        content = observe(self.scene.root, [path])[path].content
+        return None if content is None else content.data
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    ground: _Ground
     placement: Placement
+
+    @property
+    def scene(self) -> Scene:
+        return self.ground.scene
+
+    @property
+    def distribution(self) -> Distribution:
+        return self.ground.own.distribution
 
 
 def import_diff(
@@ -119,35 +158,44 @@ def _import(
     material = _to_material(submission, found, id, naming.summary or letter.subject)
     _refuse_again(shelf, material)
     refuse_retelling(shelf, id, naming)
-    draft = make_draft(shelf, replace(material, provenance=provenance))
-    try:
-        proposal = try_draft(found.scene, draft)
-    except PatchkitError as error:
-        raise_all([_speak_of_submission(each, submission, draft, found.placement) for each in error.all()])
-        raise
+    material = replace(material, provenance=provenance)
+    draft, proposal = _try(shelf, submission, found, material)
+    below = find_foundation(proposal.decision, id)
+    if below and id not in shelf.catalog.patches and shelf.catalog.patches.keys() >= set(below):
+        draft, proposal = _try(shelf, submission, found, replace(material, after=below))
     made = tell_draft("import", draft, proposal, _name_edits(proposal, id), naming)
     made = replace(made, left_out=found.placement.left_out)
+    made = replace(made, report=replace(made.report, notices=(*made.report.notices, *_mention_idle(submission, found))))
     if proposal.problems:
         moved = tuple(_mention_moves(found, proposal, id))
         return replace(made, report=replace(made.report, notices=(*made.report.notices, *moved)))
     if proposal.decision.verdicts[id].state is PatchState.UPSTREAMED:
         return replace(made, versions=None, file=None, manifest=None, written=())
-    notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_origin(made), *_mention_guesses(found))
+    notices = (*made.report.notices, *find_clash(found.scene, draft), *_mention_foundation(draft, below))
+    notices += (*_mention_origin(made), *_mention_guesses(found))
     if made.written and not naming.dry_run:
         write_draft(draft)
         made = replace(made, next=f"patchkit apply {id}")
     return replace(made, report=replace(made.report, notices=notices))
 
 
+def _try(shelf: Shelf, submission: Submission, found: _Found, material: Material) -> tuple[Draft, Proposal]:
+    """The draft, and what applying it would come to."""
+    draft = make_draft(shelf, material)
+    try:
+        return draft, try_draft(found.scene, draft)
+    except PatchkitError as error:
+        raise_all([_speak_of_submission(each, submission, draft, found.placement) for each in error.all()])
+        raise
+
+
 def _place(scene: Scene, name: str, submission: Submission, choices: Choices) -> _Found:
-    own = require_ownership(scene, name)
-    owned = [path for path in own.rows if not path.startswith(("../", "/")) and not refuse_kind(path)]
-    read: Reader = lambda path: peek_pristine(scene, own, path)  # noqa: E731
-    return _Found(scene, own, place(submission.data, owned, read, choices, file=submission.file))
+    ground = _Ground(scene, require_ownership(scene, name))
+    return _Found(ground, place(submission.data, ground.paths, ground.read, choices, file=submission.file))
 
 
 def _require_landing(submission: Submission, found: _Found) -> None:
-    dist, placement = found.own.distribution, found.placement
+    dist, placement = found.distribution, found.placement
     name = f"{dist.name} {dist.version}"
     problems: list[PatchkitError] = []
     for path, doubt in placement.doubtful.items():
@@ -159,6 +207,9 @@ def _require_landing(submission: Submission, found: _Found) -> None:
             words, hint = _tell_doubt(path, doubt, name), _ways_out(path, doubt, dist.version)
         problems.append(Conflict(f"{submission.file}: {words}", hint=hint))
     raise_all(problems)
+    if not placement.landings and set(placement.left_out.values()) == {EXCLUDED}:
+        words = f"--exclude leaves out all of {submission.file}: {', '.join(list(placement.left_out)[:5])}"
+        raise NoMatchingFile(words, hint="leave out less")
     if not placement.landings:
         count = len(placement.left_out)
         files = f"{', '.join(list(placement.left_out)[:5])}{', ...' if count > 5 else ''}"
@@ -182,7 +233,7 @@ def _ways_out(path: str, doubt: Doubt, version: str) -> str:
 
 
 def _to_material(submission: Submission, found: _Found, id: PatchId, summary: str) -> Material:
-    placement, dist = found.placement, found.own.distribution
+    placement, dist = found.placement, found.distribution
     moved = any(landing.moved for landing in placement.landings)
     if len(placement.routes) == 1 and len(placement.include) <= MOST_GLOBS and not moved:
         [route] = placement.routes
@@ -250,6 +301,22 @@ def _edits_of(diff: FileDiff) -> dict[str, Edit]:
             return {old: Edit.DELETED, new: Edit.CREATED}
 
 
+def _mention_foundation(draft: Draft, below: Sequence[PatchId]) -> Iterator[Notice]:
+    names = ", ".join(map(str, below))
+    words = f"{draft.id} fits only on top of {names}, which {'is' if len(below) == 1 else 'are'} applied"
+    missing = [str(id) for id in below if id not in draft.patch.after]
+    if missing:
+        yield Notice("on-top", f"{words}: write {', '.join(missing)} into its `after`")
+    elif below:
+        yield Notice("on-top", f"{words}: its `after` says so")
+
+
+def _mention_idle(submission: Submission, found: _Found) -> Iterator[Notice]:
+    for glob in found.placement.idle:
+        words = f"--exclude {shlex.quote(glob)} leaves out nothing: {submission.file} has no such file"
+        yield Notice("idle-exclude", words)
+
+
 def _mention_guesses(found: _Found) -> Iterator[Notice]:
     for landing in found.placement.landings:
         if landing.by_folder:
@@ -261,12 +328,11 @@ def _mention_guesses(found: _Found) -> Iterator[Notice]:
 def _mention_moves(found: _Found, proposal: Proposal, id: PatchId) -> Iterator[Notice]:
     """Files that are there with another text, and whose text is in another file."""
     misfits = {outcome.path for outcome in proposal.decision.verdicts[id].files if not outcome.fits}
-    read: Reader = lambda path: peek_pristine(found.scene, found.own, path)  # noqa: E731
     for landing in found.placement.landings:
         path = landing.targets[0]
-        if path in misfits and landing.entry.hunks and not landing.moved and path in found.own.rows:
+        if path in misfits and landing.entry.hunks and not landing.moved and path in found.ground.own.rows:
             diff = FileDiff(landing.entry.line, EntryKind.MODIFY, path, path, landing.entry.hunks)
-            home = find_home(diff, (), found.own.rows, read, everywhere=True)
+            home = find_home(diff, (), found.ground.paths, found.ground.read, everywhere=True)
             if home is not None:
                 words = f"{home} has the text of {path} that the diff changes"
                 yield Notice("perhaps-moved", f"{words}: --moved {shlex.quote(f'{path}={home}')} takes it there")

@@ -114,11 +114,11 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An entry with its names by the number of components dropped."""
+    """An entry with its names by the number of components dropped; ``paths`` are the old and the new one, with none."""
 
     entry: RawEntry
     names: Mapping[int, Names]
-    path: str
+    paths: tuple[str, str]
 
     @classmethod
     def of(cls, entry: RawEntry) -> Candidate:
@@ -135,7 +135,11 @@ class Candidate:
                 names[strip] = found
         if not names and problem is not None:
             raise problem
-        return cls(entry, names, _path_of(names))
+        return cls(entry, names, _paths_of(names))
+
+    @property
+    def path(self) -> str:
+        return self.paths[1]
 
     @property
     def is_elsewhere(self) -> bool:
@@ -164,15 +168,16 @@ class Candidate:
 
     def is_called(self, path: str) -> bool:
         """Whether ``path`` is the file's name, with any number of components dropped."""
-        return path == self.path or any(path in (names.old_path, names.new_path) for names in self.names.values())
+        return path in self.paths or any(path in (names.old_path, names.new_path) for names in self.names.values())
 
 
-def _path_of(names: Mapping[int, Names]) -> str:
-    """The path as the repository has it: without a/ and b/, where the diff has these."""
+def _paths_of(names: Mapping[int, Names]) -> tuple[str, str]:
+    """The old and new path as the repository has them: without a/ and b/, where the diff has these."""
     if not names:
-        return "?"
-    natural = names[min(names)].new_path
-    return names[1].new_path if natural.startswith(("a/", "b/")) and 1 in names else natural
+        return "?", "?"
+    natural = names[min(names)]
+    chosen = names[1] if natural.new_path.startswith(("a/", "b/")) and 1 in names else natural
+    return chosen.old_path, chosen.new_path
 
 
 def under(directory: str, names: Names) -> tuple[str, str]:

@@ -203,7 +203,7 @@ def _patch_set(top: Table, folder: str) -> PatchSet:
     _check_together(tables, patches)
     summary = top.text("summary")
     top.finish()
-    return PatchSet(name=name, distribution=distribution, summary=summary, folder=folder, patches=patches)
+    return PatchSet(name, distribution, summary, folder, patches, constraints, markers)
 
 
 def _patch(

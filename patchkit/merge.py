@@ -32,7 +32,10 @@ class Taken(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Lines of the merged text; in a conflict, ``lines`` are ours and ``other`` are theirs."""
+    """Lines of the merged text; in a conflict, ``lines`` are ours and ``other`` are theirs.
+
+    Where both took lines away, ``other`` are these.
+    """
 
     taken: Taken
     lines: tuple[bytes, ...]
@@ -60,11 +63,9 @@ class Merged:
 def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
     """What comes of ``base`` when both the change to ``ours`` and that to ``theirs`` are made."""
     texts = Text(base).lines, Text(ours).lines, Text(theirs).lines
-    return Merged(tuple(region for region in _regions(*texts) if region.lines or region.other or _removes(region)))
-
-
-def _removes(region: Region) -> bool:
-    return region.taken in (Taken.OURS, Taken.GONE)
+    return Merged(
+        tuple(region for region in _regions(*texts) if region.lines or region.other or region.taken is Taken.OURS)
+    )
 
 
 def _regions(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]) -> Iterator[Region]:
@@ -89,7 +90,8 @@ def _between(
     """The regions between two lines that stay."""
     old, own, other = (tuple(text[low:high]) for text, low, high in zip((base, ours, theirs), begin, end, strict=True))
     if own == other:
-        yield Region(Taken.NEITHER if own == old else Taken.BOTH if own else Taken.GONE, own)
+        taken = Taken.NEITHER if own == old else Taken.BOTH if own else Taken.GONE
+        yield Region(taken, own, old if taken is Taken.GONE else ())
     elif own == old:
         yield Region(Taken.THEIRS, other)
     elif other == old:

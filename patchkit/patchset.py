@@ -117,16 +117,26 @@ class Patch:
     not_needed: tuple[NotNeeded, ...] = ()
     checks: tuple[Check, ...] = ()
 
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """The versions of its variants and of those that need none; no two of them meet."""
+        return tuple(rule.versions for rules in (self.variants, self.not_needed) for rule in rules)
+
 
 @dataclass(frozen=True, slots=True)
 class PatchSet:
-    """A manifest with its patches. ``folder`` is where variants' and checks' files lie."""
+    """A manifest with its patches. ``folder`` is where variants' and checks' files lie.
+
+    ``constraints`` and ``markers`` are those of all patches; each of these has them too, in front of its own.
+    """
 
     name: str
     distribution: str
     summary: str
     folder: str
     patches: tuple[Patch, ...]
+    constraints: tuple[Constraint, ...] = ()
+    markers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,23 @@ from dataclasses import replace
 from patchkit.archives import Release, pick_release, pick_wheel
 from patchkit.bench import AS_USUAL, Bench, RebaseOptions
 from patchkit.catalog import find_folders
-from patchkit.decision import Decision, decide
 from patchkit.difference import changed_paths, make_diff
 from patchkit.doubt import explain_checks, find_doubt
 from patchkit.drafts import hold_shelf
-from patchkit.errors import IndexUnreachable, NoRelease, PatchkitError, UsageError, WrongWheel
+from patchkit.errors import (
+    BadManifest,
+    NoRelease,
+    NoWheel,
+    UsageError,
+    WrongWheel,
+    raise_all,
+)
 from patchkit.examination import Progress, no_progress
 from patchkit.fits import Cell, Fit
-from patchkit.fold import Tree
 from patchkit.folders import bundled_folder
 from patchkit.handover import hand_over
-from patchkit.model import FileDiff, PatchState
+from patchkit.mergebase import decide_on, find_base, fold_below
+from patchkit.model import FileDiff
 from patchkit.outputs import write_output
 from patchkit.patchset import NotNeeded, Patch, PatchId, PatchSet, Variant
 from patchkit.rebased import Rebase, Rebased, RebasedPatch, Step
@@ -36,13 +42,11 @@ from patchkit.scene import CatalogNeed, Options, current_folder, open_catalog
 from patchkit.treemerge import Sides, TreeMerge, merge_trees
 from patchkit.tryout import (
     choose_patches,
-    decide_alone,
     find_home_of,
     find_paths,
-    stack_of,
 )
 from patchkit.versions import contains, variant_for, widened
-from patchkit.wanted import order_fold, want_named
+from patchkit.wanted import order_fold
 
 
 def rebase(
@@ -73,8 +77,10 @@ def _rebase_all(options: Options, operand: str, to: str, how: RebaseOptions, pro
         draft = open_redraft(catalog, patch_set)
         rows: list[RebasedPatch] = []
         for id in order_fold(places):
-            row, draft = _rebase(bench, draft, id)
+            row, draft = _rebase_or_explain(bench, draft, id)
             rows.append(row)
+    if all(row.error is not None for row in rows):
+        raise_all([row.error for row in rows if row.error is not None])
     written = draft.written
     if not how.dry_run:
         bench.write_folders()
@@ -97,6 +103,15 @@ def _refuse_bundled(options: Options, patch_set: PatchSet) -> None:
 
 def _fits(cell: Cell) -> bool:
     return cell.result in (Fit.FITS, Fit.OFFSET)
+
+
+def _rebase_or_explain(bench: Bench, draft: Redraft, id: PatchId) -> tuple[RebasedPatch, Redraft]:
+    """What becomes of one patch; what stands in its way stands in the way of that one alone."""
+    try:
+        return _rebase(bench, draft, id)
+    except (BadManifest, NoRelease, NoWheel, WrongWheel) as error:
+        words = "; ".join(filter(None, (error.message.removeprefix(f"{id}: "), error.hint)))
+        return RebasedPatch(id, Rebase.CONFLICT, message=words, error=error), draft
 
 
 def _rebase(bench: Bench, draft: Redraft, id: PatchId) -> tuple[RebasedPatch, Redraft]:
@@ -132,7 +147,7 @@ def _lands_elsewhere(bench: Bench, draft: Redraft, patch: Patch, variant: Varian
     except NoRelease:
         return False
     only = _only(patch, variant, bench.to)
-    decision = _decide_on(bench, draft, only, bench.target)
+    decision = decide_on(bench, draft, only, bench.target)
     if not merged.clean or decision is None or decision.stacked is None:
         return False
     tree = decision.stacked.result.tree
@@ -208,13 +223,13 @@ def _first_misfit(bench: Bench, draft: Redraft, patch: Patch, variant: Variant, 
 
 def _merge_from(
     bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None
-) -> tuple[TreeMerge, Release, Sequence[FileDiff], list[str]]:
+) -> tuple[TreeMerge, Release, Sequence[FileDiff], list[PatchId]]:
     """The merge, the release that it starts from, that one's diffs, and the patches below that are in neither."""
-    release, decision = _find_base(bench, draft, patch, rule)
+    release, decision = find_base(bench, draft, patch, rule)
     assert decision.stacked is not None
     result = decision.stacked.result
     diffs = next(layer.diffs for layer in decision.layers if layer.id == patch.id)
-    below, absent = _fold_below(bench, draft, patch)
+    below, absent = fold_below(bench, draft, patch)
     target, base = bench.pristine(bench.target), result.below(patch.id)
 
     def guide(diff: FileDiff) -> str | None:
@@ -239,6 +254,8 @@ def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> 
     merged, release, diffs, absent = _merge_from(bench, draft, patch, rule)
     row = RebasedPatch(patch.id, Rebase.CONFLICT, base=release.version, files=merged.files)
     doubt = find_doubt(bench, patch, diffs, merged)
+    if not merged.clean and absent:
+        return _wait(bench, row, absent), draft
     if not merged.clean or doubt:
         row = hand_over(bench, patch, merged, row, doubt)
         return (row if row.folder else replace(row, advice=_advise(bench))), draft
@@ -252,53 +269,17 @@ def _merge(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> 
         words = f"the merged diff was not written, for it would be refused: {cell.message}"
         return replace(row, step=Step.NONE, variant=None, versions="", message=words), draft
     notes = [f"{merged.there} of {merged.kept + merged.there} changes are upstream"] if merged.there else []
-    notes += explain_checks(row)
-    notes += [f"made without {', '.join(absent)}, which has no diff here that fits"] if absent else []
+    notes += [f"{merged.gone} of its changes only took away what {bench.to} does not have there"] if merged.gone else []
+    notes += explain_checks(row, bench.to)
+    notes += [f"made without {', '.join(map(str, absent))}, which has no diff here that fits"] if absent else []
     word = Rebase.PARTLY_UPSTREAMED if merged.there else Rebase.CLEAN
     return replace(row, result=word, message="; ".join(notes)), changed
 
 
-def _find_base(bench: Bench, draft: Redraft, patch: Patch, rule: Variant | None) -> tuple[Release, Decision]:
-    """The nearest release that the patch fits; of ``rule`` where that is the variant that no longer does."""
-    for release in bench.near():
-        variant = variant_for(patch, release.version)
-        if isinstance(variant, Variant) and (rule is None or variant == rule or bench.how.base):
-            decision = _decide_on(bench, draft, patch, release)
-            if decision is not None and decision.verdicts[patch.id].fits:
-                return release, decision
-    if bench.how.base and any(bench.near()) and not any(_has_text(patch, release) for release in bench.near()):
-        words = f"{patch.id} has no diff that is meant for {bench.how.base}"
-        raise NoRelease(words, hint="name a release that a range of it holds with --from")
-    which = f"release {bench.how.base}" if bench.how.base else "release"
-    words = f"{patch.id}: there is no {which} of {bench.target.distribution} with a wheel that its diff fits"
-    raise NoRelease(words, hint="a merge needs one: name a folder that has its wheel with --find-links DIR")
-
-
-def _has_text(patch: Patch, release: Release) -> bool:
-    return isinstance(variant_for(patch, release.version), Variant)
-
-
-def _decide_on(bench: Bench, draft: Redraft, patch: Patch, release: Release) -> Decision | None:
-    """The decision on an old release; None where nothing can be said of it, for a wheel is damaged, say."""
-    try:
-        scene = bench.scene(release, draft, replace(patch, markers=(), constraints=(), shadowed_by=()))
-        return decide_alone(scene, scene.catalog.patches[patch.id])
-    except PatchkitError as error:
-        if isinstance(error, IndexUnreachable):
-            raise
-        return None
-
-
-def _fold_below(bench: Bench, draft: Redraft, patch: Patch) -> tuple[Tree, list[str]]:
-    """The new version's files with the patches that ``patch`` comes after, and those of them that are not in there."""
-    scene = bench.scene(bench.target, draft, patch)
-    below = [id for id in stack_of(scene.catalog, patch) if id != patch.id]
-    if not below:
-        return {}, []
-    decision = decide(scene, want_named(scene.catalog, scene.ledger, [*map(str, below)], "rebase"))
-    fitting = {id for id, verdict in decision.verdicts.items() if verdict.fits}
-    tree = decision.stacked.result.tree if decision.stacked is not None else {}
-    unneeded = (PatchState.NOT_NEEDED, PatchState.UPSTREAMED)
-    settled = {id for id, choice in decision.choices.items() if choice.state in unneeded}
-    settled |= {id for id, verdict in decision.verdicts.items() if verdict.state in unneeded} | bench.upstream
-    return tree, [str(id) for id in below if id not in fitting | settled]
+def _wait(bench: Bench, row: RebasedPatch, absent: Sequence[PatchId]) -> RebasedPatch:
+    """A conflict that may be none once the patches below are there: resolved without them, it would clash with them."""
+    names = ", ".join(map(str, absent))
+    words = f"it comes after {names}, which {'has' if len(absent) == 1 else 'have'} no diff that fits {bench.to}"
+    first = row.id.set if all(id.set == row.id.set for id in absent) else str(absent[-1])
+    following = f"patchkit rebase {first} --to {bench.to}"
+    return replace(row, message=f"{words} yet, and without that it conflicts", next=following)

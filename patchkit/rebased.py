@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Any
 
-from patchkit.errors import ExitCode
+from patchkit.errors import ExitCode, PatchkitError
 from patchkit.fits import Move
 from patchkit.model import CheckOutcome, CheckResult, Notice
 from patchkit.patchset import PatchId
@@ -41,6 +41,7 @@ class RebasedPatch:
 
     ``variant`` is the diff for the new version and ``versions`` the range that it has now; ``folder`` is the work
     folder of a conflict, ``advice`` the manifest's lines that a person may want to add, ``next`` the command to run.
+    ``error`` is what kept it from being looked at to the end; it counts as a conflict then.
     """
 
     id: PatchId
@@ -55,6 +56,7 @@ class RebasedPatch:
     message: str = ""
     advice: str = ""
     next: str = ""
+    error: PatchkitError | None = None
 
     @property
     def moves(self) -> tuple[Move, ...]:
@@ -79,9 +81,10 @@ class Rebased:
 
     @property
     def exit_code(self) -> ExitCode:
-        """5 with a conflict; 1 where a check fails with the new diff; else 0."""
-        if any(patch.result is Rebase.CONFLICT for patch in self.patches):
-            return ExitCode.CONFLICT
+        """That of the gravest error, 5 with another conflict; 1 where a check fails with the new diff; else 0."""
+        conflicts = [patch for patch in self.patches if patch.result is Rebase.CONFLICT]
+        if conflicts:
+            return min(each.error.exit_code if each.error is not None else ExitCode.CONFLICT for each in conflicts)
         return ExitCode.NO if any(patch.check_failed for patch in self.patches) else ExitCode.DONE
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from patchkit.catalog import read_set_file
 from patchkit.errors import BadManifest
 from patchkit.inputs import MANIFEST
-from patchkit.manifesttext import with_range, with_variant
+from patchkit.manifesttext import with_file, with_range, with_variant
 from patchkit.patchset import Catalog, Patch, PatchId, PatchSet, Variant
-from patchkit.versions import common_version, specifier_trouble
+from patchkit.versions import common_version, contains, is_just, range_for, specifier_trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,7 @@ def open_redraft(catalog: Catalog, patch_set: PatchSet) -> Redraft:
 def may_widen(draft: Redraft, id: PatchId, variant: Variant, versions: str) -> bool:
     """Whether a variant may have the range ``versions``: there is a manifest, and no other range meets it."""
     patch = draft.patch(id)
-    others = [each.versions for each in patch.variants if each != variant]
-    others += [each.versions for each in patch.not_needed]
+    others = [each for each in patch.ranges if each != variant.versions]
     return draft.text is not None and not any(common_version(versions, other) for other in others)
 
 
@@ -70,14 +69,14 @@ def add_variant(draft: Redraft, id: PatchId, version: str, diff: bytes) -> tuple
     Raises `BadManifest` where the manifest is written in a way that no entry can be put into.
     """
     draft = _free(draft, id, version)
-    taken = next((each for each in draft.patch(id).variants if each.versions == f"=={version}"), None)
+    taken = next((each for each in draft.patch(id).variants if is_just(each.versions, version)), None)
     if taken is not None:
-        return _replace_text(draft, taken, diff), taken
+        return replace_text(draft, id, version, taken, diff, plain=True)
     if draft.text is None:
         file = f"{draft.patch_set.distribution}=={version}.patch"
     else:
         file = _free_name(draft, f"{id.patch}.{version}")
-    variant = Variant(f"=={version}", file)
+    variant = Variant(_range_for(draft, id, version), file)
     return _add(replace(draft, files={**draft.files, _place(draft, variant): diff}), id, variant), variant
 
 
@@ -85,8 +84,12 @@ def repeat_variant(draft: Redraft, id: PatchId, version: str, like: Variant) -> 
     """The diff of ``like`` for one version more, in an entry (or, without a manifest, a file) of its own."""
     if draft.text is None:
         return add_variant(draft, id, version, read_set_file(draft.patch_set.folder, like.file))
-    variant = replace(like, versions=f"=={version}")
+    variant = replace(like, versions=_range_for(draft, id, version))
     return _add(draft, id, variant), variant
+
+
+def _range_for(draft: Redraft, id: PatchId, version: str) -> str:
+    return range_for(version, draft.patch(id).ranges) if draft.text is not None else f"=={version}"
 
 
 def _add(draft: Redraft, id: PatchId, variant: Variant) -> Redraft:
@@ -94,6 +97,10 @@ def _add(draft: Redraft, id: PatchId, variant: Variant) -> Redraft:
         text, patch_set = with_variant(draft.text, draft.patch_set, id.patch, variant)
         return _with(draft, patch_set, text)
     patch = draft.patch(id)
+    for other in patch.variants:
+        if common := common_version(other.versions, variant.versions):
+            words = f"{draft.patch_set.folder}: {other.file} is for {common} too, as {variant.file} would be"
+            raise BadManifest(words, hint=f"write a {MANIFEST}, whose ranges can leave versions out")
     patch = replace(patch, variants=(*patch.variants, variant))
     patches = tuple(patch if each.id == id else each for each in draft.patch_set.patches)
     return _with(draft, replace(draft.patch_set, patches=patches), None)
@@ -103,19 +110,28 @@ def _free(draft: Redraft, id: PatchId, version: str) -> Redraft:
     """Take ``version`` out of the range that holds it, unless it is the only one in it."""
     for variant in draft.patch(id).variants:
         narrowed = f"{variant.versions},!={version}"
-        held = common_version(variant.versions, f"=={version}")
-        if draft.text is not None and held and not specifier_trouble(narrowed):
+        if draft.text is not None and contains(variant.versions, version) and not specifier_trouble(narrowed):
             return widen(draft, id, variant, narrowed)
     return draft
 
 
-def _replace_text(draft: Redraft, variant: Variant, diff: bytes) -> Redraft:
-    """A new diff in the place of the one that did not fit."""
-    sharing = [each for patch in draft.patch_set.patches for each in patch.variants if each.file == variant.file]
-    if len(sharing) > 1 or (variant.strip, variant.directory, variant.include, variant.exclude) != (1, "", (), ()):
+def replace_text(
+    draft: Redraft, id: PatchId, version: str, variant: Variant, diff: bytes, *, plain: bool = False
+) -> tuple[Redraft, Variant]:
+    """A new diff for the variant of ``version``, and what that is then: with a file of its own where it shared one.
+
+    With ``plain``, the diff has the paths of the distribution, so nothing of it is dropped or left out. Raises
+    `BadManifest` where the entry cannot say so.
+    """
+    if plain and (variant.strip, variant.directory, variant.include, variant.exclude) != (1, "", (), ()):
         words = f"{draft.patch_set.folder}: the variant for {variant.versions} ({variant.file}) does not fit"
         raise BadManifest(words, hint="remove its entry, and run this again")
-    return replace(draft, files={**draft.files, _place(draft, variant): diff})
+    sharing = [each for patch in draft.patch_set.patches for each in patch.variants if each.file == variant.file]
+    if len(sharing) > 1 and draft.text is not None and read_set_file(draft.patch_set.folder, variant.file) != diff:
+        own = replace(variant, file=_free_name(draft, f"{id.patch}.{version}"))
+        text, patch_set = with_file(draft.text, draft.patch_set, id.patch, variant, own.file)
+        draft, variant = _with(draft, patch_set, text), own
+    return replace(draft, files={**draft.files, _place(draft, variant): diff}), variant
 
 
 def _place(draft: Redraft, variant: Variant) -> str:

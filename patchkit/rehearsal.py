@@ -130,7 +130,7 @@ def speak_of_draft(problem: PatchkitError, draft: Draft) -> PatchkitError:
     """``problem`` with a hint that works on a patch that was not written: no other command knows of it."""
     if isinstance(problem, ForeignFile):
         name = draft.patch_set.distribution
-        back = f"`pip install --force-reinstall --no-deps {name}{draft.variant.versions}` puts back what was shipped"
+        back = f"`pip install --force-reinstall --no-deps {name}=={draft.version}` puts back what was shipped"
         return ForeignFile(problem.message, hint=f"`patchkit capture {name}` makes a patch of the edit first; {back}")
     if isinstance(problem, CheckFailed) and "mend the diff" in problem.hint:
         return CheckFailed(problem.message, hint="nothing was written; mend the file, or leave it out")

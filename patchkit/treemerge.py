@@ -7,6 +7,7 @@ to several, each hunk goes where its text is.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from patchkit.installed import Content
 from patchkit.merge import Merged, Region, Taken, merge
 from patchkit.model import EntryKind, FileDiff, Hunk
 from patchkit.places import Text
+
+_WORD = re.compile(rb"\w")
 
 Reader = Callable[[str], Content | None]
 """The content of a path in the new version, or None."""
@@ -31,8 +34,9 @@ class FileMerge:
 
     ``content`` is the merged text (None: no such file); with ``conflicts`` it has markers. ``kept`` counts the changes
     that the patch still makes, ``there`` those that the new version has already, ``gone`` those that only delete what
-    the new version does not have: that may be upstream, or the text is elsewhere. ``problem`` says what the conflict
-    is about where that is no text that both sides changed.
+    the new version does not have: that may be upstream, or the text is elsewhere. ``elsewhere`` are lines of these that
+    the merged text has at another place. ``problem`` says what the conflict is about where that is no text that both
+    sides changed.
     """
 
     path: str
@@ -43,6 +47,7 @@ class FileMerge:
     there: int = 0
     problem: str = ""
     gone: int = 0
+    elsewhere: tuple[bytes, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -278,6 +283,7 @@ def _count_conflicts(base: Content, ours: bytes, theirs: Content | None) -> int 
 
 def _merge_modes(path: str, old: str, base: Content, ours: Content, theirs: Content, sides: Sides) -> FileMerge:
     merged = _to_file(path, old, merge(base.data, ours.data, theirs.data), theirs, sides)
+    merged = replace(merged, elsewhere=_find_elsewhere(merged.elsewhere, ours, merged.content))
     if base.executable == ours.executable or merged.content is None:
         return merged
     same = theirs.executable == ours.executable
@@ -296,4 +302,12 @@ def _to_file(path: str, old: str, merged: Merged, theirs: Content, sides: Sides)
         kept=merged.count(Taken.OURS),
         there=merged.count(Taken.BOTH),
         gone=merged.count(Taken.GONE),
+        elsewhere=tuple(line for region in merged.regions if region.taken is Taken.GONE for line in region.other),
     )
+
+
+def _find_elsewhere(gone: Sequence[bytes], ours: Content, merged: Content | None) -> tuple[bytes, ...]:
+    """Which lines that both sides took away the merged text has oftener than ours: indented otherwise, perhaps."""
+    own, there = (Counter(line.strip() for line in _lines(content).elements()) for content in (ours, merged))
+    words = dict.fromkeys(line.strip() for line in gone)
+    return tuple(line for line in words if _WORD.search(line) and there[line] > own[line])

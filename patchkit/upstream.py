@@ -20,6 +20,8 @@ from patchkit.layouts import Candidate, Files, Landing, Route, under
 from patchkit.model import EntryKind, FileDiff, HunkResult
 from patchkit.paths import matches
 
+EXCLUDED = "excluded"
+
 Reader = Callable[[str], bytes | None]
 """The text that the distribution shipped at a path, or None."""
 
@@ -49,12 +51,14 @@ class Placement:
 
     ``doubtful`` are paths of the diff that the distribution should have, and why that is in doubt.
     ``include`` are the globs of a manifest that take just these entries, where all go by one route.
+    ``idle`` are the user's globs that left out nothing.
     """
 
     landings: tuple[Landing, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     doubtful: Mapping[str, Doubt] = field(default_factory=dict)
     include: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -161,11 +165,14 @@ def _settle(search: _Search, choices: Choices) -> Placement:
     left_out: dict[str, str] = {}
     doubtful: dict[str, Doubt] = {}
     others: list[Candidate] = []
+    idle = set(choices.exclude)
     for number, candidate in enumerate(search.candidates):
         landing = _land_moved(candidate, routes, choices) or _land(search, number, routes)
-        paths = (candidate.path, *(landing.targets if landing is not None else ()))
-        if any(matches(path, glob) for path in paths for glob in choices.exclude):
-            left_out[candidate.path] = "excluded"
+        paths = (*candidate.paths, *(landing.targets if landing is not None else ()))
+        matching = {glob for glob in choices.exclude if any(matches(path, glob) for path in paths)}
+        idle -= matching
+        if matching:
+            left_out[candidate.path] = EXCLUDED
             others.append(candidate)
         elif landing is not None:
             landings.append(landing)
@@ -174,7 +181,8 @@ def _settle(search: _Search, choices: Choices) -> Placement:
         else:
             left_out[candidate.path] = "not in the distribution"
             others.append(candidate)
-    return Placement(tuple(landings), left_out, doubtful, _choose_include(landings, others))
+    unused = tuple(glob for glob in choices.exclude if glob in idle)
+    return Placement(tuple(landings), left_out, doubtful, _choose_include(landings, others), unused)
 
 
 def _land_moved(candidate: Candidate, routes: Sequence[Route], choices: Choices) -> Landing | None:

@@ -24,6 +24,7 @@ _LOWER = frozenset({">=", ">", "~=", "==", "==="})
 _UPPER = frozenset({"<=", "<", "==", "===", "~="})
 _LOWEST = ("0.dev0", "0")
 MOST_CLAUSES = 20
+_MOST_LEFT_OUT = 5
 _SUFFIXES = ("", ".0.1", ".post0", ".dev0", "a0.dev0", "a0", "b0", "rc0", ".post0.dev0", ".0.1.dev0")
 
 
@@ -82,6 +83,21 @@ def is_same_version(one: str, other: str) -> bool:
         return one == other or Version(one) == Version(other)
     except ValueError:
         return False
+
+
+def is_just(specifier: str, version: str) -> bool:
+    """Whether a valid specifier is for just ``version``, however spelled: for 1.0.0 ``==1.0,!=1.0+cu128`` is."""
+    exact = [clause for clause in _clauses(specifier) if clause.operator in ("==", "===")]
+    return contains(specifier, version) and any(is_same_version(clause.version, version) for clause in exact)
+
+
+def range_for(version: str, others: Sequence[str]) -> str:
+    """The specifier of just ``version``. Local versions of it that one of ``others`` holds are left out."""
+    text = f"=={version}"
+    for other in others:
+        while text.count(",") < _MOST_LEFT_OUT and (common := common_version(text, other)):
+            text += f",!={common}"
+    return f"==={Version(version)}" if any(common_version(text, other) for other in others) else text
 
 
 def variant_for(patch: Patch, version: str) -> Variant | NotNeeded | None:

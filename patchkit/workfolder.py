@@ -39,7 +39,7 @@ class Work:
     ``before`` are the files that the diff will lead away from, by path; ``folders`` the top-level folders of the
     distribution, where new files may lie. ``set`` and ``patch`` are what the edit is for ("": not said yet), ``after``
     the patches whose text is in ``before`` already. ``rebased``: it is that patch brought to a new version.
-    ``replaces`` is the digest (sha256) of the diff for the very version that did not fit, "" where there was none;
+    ``replaces`` is the digest (sha256) of the diff for the version that did not fit, "" where there was none;
     ``committed`` that of the diff that it became last ("": it was not committed yet). ``patches``
     are the patch folders that were at hand, ``find_links`` the folders of wheels, as absolute paths.
     """

@@ -343,6 +343,27 @@ def test_a_variant_for_a_wider_range_is_left_alone(stage: Stage) -> None:
     assert error["code"] == "variant-exists" and ">=1,<2 (five.patch)" in error["message"]
 
 
+@pytest.mark.parametrize("words", [(), ("--replace",)])
+def test_a_diff_that_is_for_another_version_too_stays_as_it_is(words: tuple[str, ...], stage: Stage) -> None:
+    folder = open_work(stage, MOD)
+    put(folder / MOD, FIVE)
+    stage.json("commit", folder, "--patch", "five")
+    path = stage.patches / "some-dist" / "patchset.toml"
+    entry = '\n[[patch.variant]]\nversions = "==3.0"\nfile = "five.1.2.3.patch"   # the same\n'
+    path.write_text(path.read_text("utf-8") + entry, "utf-8")
+    before = (path.parent / "five.1.2.3.patch").read_bytes()
+    put(folder / MOD, with_line(6, b"line_6 = 6.0\n"))
+    said = stage.json("commit", folder, "--patch", "five", *words)
+    assert Path(said["file"]).name == "five.1.2.3-2.patch" and said["version"] == "1.2.3"
+    assert (path.parent / "five.1.2.3.patch").read_bytes() == before and path.read_text("utf-8").endswith(entry)
+    assert [(each.versions, each.file) for each in manifest(stage).patches[0].variants] == [
+        ("==1.2.3", "five.1.2.3-2.patch"),
+        ("==3.0", "five.1.2.3.patch"),
+    ]
+    stage.run("apply").expect()
+    assert b"line_6 = 6.0" in stage.read(MOD)
+
+
 def test_what_programs_leave_behind_is_left_out_and_listed(stage: Stage) -> None:
     folder = open_work(stage, MOD)
     put(folder / MOD, FIVE)

@@ -10,9 +10,9 @@ import pytest
 
 from patchkit.mail import read_letter
 from patchkit.manifest import read_manifest
-from patchkit.patchset import PatchSet
+from patchkit.patchset import PatchId, PatchSet
 from repositories import Repository, apply_with_git, read_tree, write_tree
-from stages import LINES, MOD, SHIPPED, Stage, make_diff, make_stage, put, sample_wheel, with_line
+from stages import LINES, MOD, SHIPPED, TOOL, Stage, edit, make_diff, make_stage, patch, put, sample_wheel, with_line
 from test_upstream_diffs import DATA, FLASHINFER, PNG, Step, checkout, flashinfer_stage, shipped, sources, upstream
 from worlds import RunPatchkit, find_wheel, tree
 
@@ -45,6 +45,61 @@ def commit(folder: Path, before: dict[str, bytes], after: dict[str, bytes], mess
 
 def files_of(stage: Stage) -> dict[str, bytes]:
     return {path: data for path, (data, _) in read_tree(stage.site).items()}
+
+
+@pytest.mark.parametrize("words", [{"constraints": ["pip>=1"]}, {"markers": "python_version >= '3'"}])
+def test_a_set_with_constraints_or_markers_of_its_own_takes_one_more_patch(
+    stage_of: Callable[..., Stage], words: Any
+) -> None:
+    stage = stage_of()
+    stage.add("fix", patch("nine", edit(9, b"line_9 = 9.0\n")), **words)
+    said = imported(stage, edit(5, b"line_5 = 5.0\n"), "--set", "fix", "--patch", "five")
+    assert said["patches"][0]["state"] == "pending"
+    nine, five = manifest(stage, "fix").patches
+    assert (five.constraints, five.markers) == (nine.constraints, nine.markers) and (five.constraints or five.markers)
+    stage.run("apply").expect()
+    assert b"line_5 = 5.0" in stage.read(MOD)
+
+
+@pytest.mark.parametrize("name", ["fix", "aaa", "zzz"])
+def test_what_fits_only_on_top_of_an_applied_patch_comes_after_that_one(
+    name: str, stage_of: Callable[..., Stage]
+) -> None:
+    stage = stage_of()
+    stage.add("fix", patch("five", edit(5, b"line_5 = 5.0\n")), patch("nine", edit(9, b"line_9 = 9.0\n")))
+    stage.run("apply").expect()
+    said = imported(stage, edit(5, b"line_5 = 55\n", FIVE), "--set", name, "--patch", "more")
+    assert said["patches"][0]["state"] == "pending"
+    [notice] = [each["message"] for each in said["warnings"] if each["code"] == "on-top"]
+    assert "fits only on top of fix/five, which is applied: its `after` says so" in notice
+    assert manifest(stage, name).patches[-1].after == (PatchId("fix", "five"),)
+    stage.run("apply", f"{name}/more").expect()
+    assert b"line_5 = 55\n" in stage.read(MOD)
+
+
+def test_a_patch_that_is_there_is_told_which_one_it_has_to_come_after(stage_of: Callable[..., Stage]) -> None:
+    stage = stage_of()
+    old = patch("more", edit(9, b"line_9 = 9.0\n"), versions="==0.9")
+    stage.add("fix", patch("five", edit(5, b"line_5 = 5.0\n")), old)
+    stage.run("apply", "fix/five").expect()
+    said = imported(stage, edit(5, b"line_5 = 55\n", FIVE), "--set", "fix", "--patch", "more")
+    [notice] = [each["message"] for each in said["warnings"] if each["code"] == "on-top"]
+    assert "write fix/five into its `after`" in notice
+
+
+def test_a_file_that_an_applied_patch_created_may_be_changed_by_another(stage_of: Callable[..., Stage]) -> None:
+    stage, new = stage_of(), "some_dist/new.py"
+    stage.add("fix", patch("new", make_diff({new: None}, {new: b"n = 1\n"})))
+    stage.run("apply").expect()
+    said = imported(
+        stage, make_diff({f"src/{new}": b"n = 1\n"}, {f"src/{new}": b"n = 2\n"}), "--set", "fix", "--patch", "two"
+    )
+    assert said["patches"][0]["state"] == "pending" and [each["path"] for each in said["edits"]] == [new]
+    assert manifest(stage, "fix").patches[-1].after == (PatchId("fix", "new"),)
+    stage.run("apply").expect()
+    assert stage.read(new) == b"n = 2\n"
+    stage.run("revert", "--all").expect()
+    assert not (stage.site / new).exists()
 
 
 # ---- releases as commits --------------------------------------------------------------------------------------
@@ -400,6 +455,34 @@ def test_a_file_that_was_edited_in_place_is_told_with_ways_out_that_import_has(s
     assert error["code"] == "foreign-file" and "--accept-modified" not in error["hint"]
     assert "`patchkit capture some-dist` makes a patch of the edit first" in error["hint"]
     assert "`pip install --force-reinstall --no-deps some-dist==1.2.3`" in error["hint"]
+
+
+@pytest.mark.parametrize(
+    "glob", ["src/some_dist/mod.py", "src/some_dist/new_mod.py", MOD, "some_dist/new_mod.py", "**/mod.py"]
+)
+def test_a_renamed_file_is_left_out_by_its_old_path_and_by_its_new_one(
+    glob: str, stage_of: Callable[..., Stage]
+) -> None:
+    old = {f"src/{TOOL}": SHIPPED[TOOL], f"src/{MOD}": SHIPPED[MOD]}
+    diff = make_diff(old, {f"src/{TOOL}": b"# changed\n", "src/some_dist/new_mod.py": FIVE})
+    assert b"rename from" in diff
+    stage = stage_of()
+    said = imported(stage, diff, "--exclude", glob)
+    assert [each["path"] for each in said["edits"]] == [TOOL]
+    assert said["left_out"] == [{"path": "src/some_dist/new_mod.py", "reason": "excluded"}]
+    assert [notice["code"] for notice in said["warnings"]] == ["no-origin"]
+
+
+def test_a_glob_that_leaves_out_nothing_is_told(stage_of: Callable[..., Stage]) -> None:
+    said = imported(stage_of(), edit(5, b"line_5 = 5.0\n"), "--exclude", "some_dist/modd.py", "--exclude", "tests/**")
+    idle = [notice["message"] for notice in said["warnings"] if notice["code"] == "idle-exclude"]
+    assert ["modd.py" in idle[0], "tests/**" in idle[1]] == [True, True]
+
+
+def test_leaving_out_every_file_is_told_as_that(stage_of: Callable[..., Stage]) -> None:
+    error = refused(stage_of(), edit(5, b"line_5 = 5.0\n"), "--exclude", "**", exit_code=3)["error"]
+    assert "--exclude leaves out all of" in error["message"] and MOD in error["message"]
+    assert "is some-dist the distribution" not in error["hint"]
 
 
 MOVES = {

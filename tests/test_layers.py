@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
     ("decide", "tally"),
-    ("pure", "archives homes patience merge"),
+    ("pure", "archives homes patience merge outline"),
     ("decide", "fits treemerge rebased"),
     ("decide", "manifesttext noise mail renames difference layouts upstream rewritten lints authored"),
     ("decide", "audit_json"),
@@ -39,8 +39,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
     (
         "use",
         "scene survey candidates trials bystanders decision dependents account outcome verification examination"
-        " settlement change service tryout coverage redraft bench doubt handover rebase"
-        " origins edits drafts rehearsal authoring copies capture importation linting",
+        " settlement change service tryout coverage redraft bench doubt handover mergebase rebase"
+        " origins edits drafts foundation rehearsal authoring copies capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
     ("use", "image_build snippets"),

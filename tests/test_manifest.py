@@ -203,6 +203,8 @@ def test_a_whole_manifest_is_read_into_values() -> None:
         summary="Code that calls the FP4 quantiser can be traced by torch.compile",
         folder="patches/flashinfer-dynamo",
         patches=(cuda, operator),
+        constraints=set_constraints,
+        markers=(linux,),
     )
 
 

@@ -14,7 +14,7 @@ from patchkit.cli import main
 from patchkit.manifest import read_manifest
 from patchkit.patchset import Patch
 from patchkit.rebased import Rebase, Step
-from patchkit.versions import contains, widened
+from patchkit.versions import common_version, contains, is_just, range_for, widened
 from shelves import FILLER, MATHS, NAMES, Shelf, maths
 from stages import git_apply, make_diff, patch, put
 from test_docs import COMMANDS, JSON, key_paths, read_first_words
@@ -292,6 +292,99 @@ def test_commit_takes_the_version_out_of_the_range_that_did_not_fit_it(shelf: Sh
     assert (">=1,!=1.1", "middle.patch") in ranges(shelf) or ranges(shelf)[0] == ("==1.1", "middle.patch")
 
 
+@pytest.mark.parametrize(
+    ("versions", "version", "just"),
+    [
+        ("==1.0", "1.0", True),
+        ("==1.0", "1.0.0", True),
+        ("===1.0", "1.0", True),
+        ("==1.0,!=1.0+cu128", "1.0", True),
+        ("==1.0", "1.0+cu128", False),
+        ("==1.*", "1.0", False),
+        (">=1.0,<=1.0", "1.0", False),
+    ],
+)
+def test_a_range_is_for_just_one_version_however_that_is_spelled(versions: str, version: str, just: bool) -> None:
+    assert is_just(versions, version) is just
+
+
+@pytest.mark.parametrize(
+    "others", [["==1.0+cu128"], ["==1.0+cu128", "==1.0+cu130"], [f"==1.0+a{n}" for n in range(9)], ["==2"]]
+)
+def test_the_range_of_one_version_leaves_out_local_versions_that_others_hold(others: list[str]) -> None:
+    versions = range_for("1.0", others)
+    assert contains(versions, "1.0") and is_just(versions, "1.0")
+    assert not any(common_version(versions, other) for other in others)
+
+
+def test_a_version_with_a_local_part_and_one_without_have_a_range_each(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: OTHER})
+    shelf.release("1.0+cu128", {MATHS: maths()})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0+cu128"))
+    assert only(shelf.json("rebase", "fix", "--to", "1.0"))["result"] == "clean"
+    assert ranges(shelf) == [("==1.0+cu128", "middle.patch"), ("==1.0,!=1.0+cu128", "middle.1.0.patch")]
+    assert fares(shelf, "1.0") == "fits"
+
+
+def test_a_range_of_the_version_in_another_spelling_is_the_range_of_the_version(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("2.0.0", {MATHS: maths(two="20")})
+    own = [{"versions": "==1.0", "file": "middle.patch"}, {"versions": "==2.0", "file": "two.patch"}]
+    table = patch("middle", MIDDLE, variant=own)
+    table["FILES"]["two.patch"] = BOTH
+    shelf.add("fix", table)
+    row = only(shelf.json("rebase", "fix", "--to", "2.0", "--from", "1.0"))
+    assert row["result"] == "clean" and "its range holds this version already" in row["message"]
+    (shelf.patches / "fix" / "two.patch").write_bytes(MIDDLE)
+    row = only(shelf.json("rebase", "fix", "--to", "2.0", "--from", "1.0", exit_code=5))
+    (Path(row["folder"]) / MATHS).write_bytes(maths(two="222"))
+    shelf.run("commit", row["folder"], wheels=False).expect()
+    assert ranges(shelf) == [("==1.0", "middle.patch"), ("==2.0", "two.patch")] and fares(shelf, "2.0.0") == "fits"
+
+
+def test_a_range_that_was_written_since_keeps_its_version_unless_that_is_asked_for(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    path = shelf.patches / "fix" / "patchset.toml"
+    entry = '\n[[patch.variant]]\nversions = "==1.1.*"   # mine\nfile = "mine.patch"\n'
+    path.write_text(path.read_text("utf-8") + entry, "utf-8")
+    (path.parent / "mine.patch").write_bytes(make_diff({MATHS: maths(two="20")}, {MATHS: maths(two="7")}))
+    (Path(row["folder"]) / MATHS).write_bytes(maths(two="222"))
+    before = tree(shelf.patches)
+    error = shelf.json("commit", row["folder"], exit_code=3, wheels=False)["error"]
+    assert error["code"] == "variant-exists" and "==1.1.* (mine.patch)" in error["message"]
+    assert "--replace" in error["hint"] and tree(shelf.patches) == before
+    shelf.run("commit", row["folder"], "--replace", wheels=False).expect()
+    assert ("==1.1.*,!=1.1", "mine.patch") in ranges(shelf) and fares(shelf, "1.1") == "fits"
+
+
+KERNEL = "some_dist/kernel.cu"
+HEADED = b"Rows\n====\n\nColumns\n=======\n"
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_the_line_between_two_sides_is_a_conflict_too_in_what_is_no_python(shelf: Shelf, ends: bytes) -> None:
+    def text(two: str, more: bytes = b"") -> bytes:
+        return (maths(two=two) + HEADED + more).replace(b"\n", ends)
+
+    shelf.release("1.0", {KERNEL: text("2")})
+    shelf.release("1.1", {KERNEL: text("20")})
+    own = b"Matrix A\n=======\n"
+    shelf.add("fix", patch("middle", make_diff({KERNEL: text("2")}, {KERNEL: text("22", own)}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    edited = Path(row["folder"]) / KERNEL
+    lines = edited.read_bytes().splitlines(keepends=True)
+    edited.write_bytes(b"".join(line for line in lines if line[:7] not in (b"<<<<<<<", b">>>>>>>")))
+    before = tree(shelf.patches)
+    error = shelf.json("commit", row["folder"], exit_code=3, wheels=False)["error"]
+    assert "conflict markers" in error["message"] and KERNEL in error["message"] and tree(shelf.patches) == before
+    edited.write_bytes(text("222", own))
+    shelf.run("commit", row["folder"], wheels=False).expect()
+    assert fares(shelf, "1.1") == "fits"
+
+
 def test_what_is_left_of_a_conflict_is_tried_on_the_wheel_before_it_is_written(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     shelf.release("1.1", {MATHS: maths(two="20"), SUMS: function("fourth")})
@@ -348,6 +441,37 @@ def test_lines_that_are_gone_prove_nothing_to_rebase_either(shelf: Shelf) -> Non
     assert (cell["would"], row["result"], row["step"], document["written"]) == ("conflict", "conflict", "none", [])
     assert "perhaps upstream" in row["message"] and "[[patch.not-needed]]" in row["advice"]
     assert "if it is upstream" in shelf.run("rebase", "fix", "--to", "1.1").expect(5).out
+
+
+CALLS = b"def one(x):\n    a = 1\n    danger(x)\n    b = 2\n    c = 3\n    return a\n\n\ndef two(x):\n    return 7\n"
+SAFE = CALLS.replace(b"    danger(x)\n", b"").replace(b"    c = 3\n", b"    c = 3\n    safe(x)\n")
+"""One hunk: a call goes and another one comes."""
+
+
+def test_lines_that_a_hunk_takes_away_and_that_went_elsewhere_wait_for_a_person(shelf: Shelf) -> None:
+    moved = CALLS.replace(b"    danger(x)\n", b"").replace(
+        b"    return 7", b"    if x:\n        danger(x)\n    return 7"
+    )
+    shelf.release("1.0", {MATHS: CALLS})
+    shelf.release("1.1", {MATHS: moved})
+    shelf.add("fix", patch("safe", make_diff({MATHS: CALLS}, {MATHS: SAFE}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1", exit_code=5))
+    assert (row["result"], row["step"]) == ("conflict", "work-folder")
+    assert "it takes away 'danger(x)', which 1.1 does not have there, but at another place" in row["message"]
+    edited = Path(row["folder"]) / MATHS
+    assert b"safe(x)" in edited.read_bytes()
+    edited.write_bytes(edited.read_bytes().replace(b"        danger(x)\n", b"        pass\n"))
+    shelf.run("commit", row["folder"]).expect()
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_lines_that_a_hunk_takes_away_and_that_are_gone_are_told(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: CALLS})
+    shelf.release("1.1", {MATHS: CALLS.replace(b"    danger(x)\n", b"") + b"more = 1\n"})
+    shelf.add("fix", patch("safe", make_diff({MATHS: CALLS}, {MATHS: SAFE}), versions="==1.0"))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["step"]) == ("clean", "added")
+    assert row["message"] == "1 of its changes only took away what 1.1 does not have there"
 
 
 def test_a_rest_that_merges_beside_lines_that_are_gone_waits_for_a_person(shelf: Shelf) -> None:
@@ -815,6 +939,74 @@ def test_without_a_release_to_merge_from_there_is_a_hint(shelf: Shelf) -> None:
     shelf.add("fix", patch("middle", MIDDLE, versions="==1.0"))
     error = shelf.json("rebase", "fix", "--to", "1.1", exit_code=4)["error"]
     assert error["code"] == "no-release" and "--find-links" in error["hint"]
+
+
+def test_a_variant_that_does_not_fit_its_version_is_made_anew_where_another_has_its_diff(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    variants = [{"versions": f"=={version}", "file": "middle.patch"} for version in ("1.0", "1.1")]
+    shelf.add("fix", patch("middle", MIDDLE, variant=variants))
+    row = only(shelf.json("rebase", "fix", "--to", "1.1"))
+    assert (row["result"], row["step"], row["base"]) == ("clean", "added", "1.0")
+    assert ranges(shelf) == [("==1.0", "middle.patch"), ("==1.1", "middle.1.1.patch")]
+    assert fares(shelf, "1.0") == fares(shelf, "1.1") == "fits"
+
+
+def test_a_diff_of_its_own_that_fits_nothing_is_replaced_only_where_that_is_asked_for(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    own = make_diff({MATHS: maths(two="9")}, {MATHS: maths(two="22")})
+    table = patch("middle", MIDDLE, variant=[{"versions": "==1.0", "file": "middle.patch"}])
+    table["variant"].append({"versions": "==1.1", "file": "own.patch"})
+    table["FILES"]["own.patch"] = own
+    shelf.add("fix", table)
+    error = shelf.json("rebase", "fix", "--to", "1.1", exit_code=4)["error"]
+    assert "own.patch, which is for ==1.1, fits neither 1.1 nor another release" in error["message"]
+    assert "--from 1.0 takes the change from there" in error["hint"]
+    assert only(shelf.json("rebase", "fix", "--to", "1.1", "--from", "1.0"))["result"] == "clean"
+    assert fares(shelf, "1.1") == "fits"
+
+
+def test_a_patch_without_a_release_to_merge_from_does_not_keep_the_others_back(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    lost = make_diff({MATHS: maths(one="9")}, {MATHS: maths(one="99")})
+    shelf.add("fix", patch("lost", lost, versions="==0.9"), patch("middle", MIDDLE, versions="==1.0"))
+    document = shelf.json("rebase", "fix", "--to", "1.1", exit_code=4)
+    first, second = document["patches"]
+    assert (first["result"], first["step"], second["result"], second["step"]) == ("conflict", "none", "clean", "added")
+    assert "there is no release" in first["message"] and "--find-links" in first["message"]
+    assert len(document["written"]) == 2 and manifest(shelf)[1].variants[-1].versions == "==1.1"
+    said = shelf.run("rebase", "fix", "--to", "1.1", "--dry-run").expect(4)
+    assert "fix/lost    conflict" in said.out and "there is no release" in said.out
+
+
+def test_a_stacked_patch_does_not_conflict_for_want_of_the_one_below(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: OTHER})
+    upper = make_diff({MATHS: maths(two="22")}, {MATHS: maths(two="222")})
+    both = patch("lower", MIDDLE, versions="==1.0"), patch("upper", upper, versions="==1.0", after=["lower"])
+    shelf.add("fix", *both)
+    row = only(shelf.json("rebase", "fix/upper", "--to", "1.1", exit_code=5))
+    assert (row["result"], row["step"], row["folder"]) == ("conflict", "none", None)
+    assert "it comes after fix/lower, which has no diff that fits 1.1 yet" in row["message"]
+    assert row["next"].startswith("patchkit rebase fix --to 1.1")
+    assert [each["result"] for each in shelf.json("rebase", "fix", "--to", "1.1")["patches"]] == ["clean", "clean"]
+
+
+def test_what_lies_on_a_conflict_waits_until_that_is_resolved(shelf: Shelf) -> None:
+    shelf.release("1.0", {MATHS: maths()})
+    shelf.release("1.1", {MATHS: maths(two="20")})
+    upper = make_diff({MATHS: maths(two="22")}, {MATHS: maths(two="222")})
+    both = patch("lower", MIDDLE, versions="==1.0"), patch("upper", upper, versions="==1.0", after=["lower"])
+    shelf.add("fix", *both)
+    lower, upper_row = shelf.json("rebase", "fix", "--to", "1.1", exit_code=5)["patches"]
+    assert (lower["step"], upper_row["step"]) == ("work-folder", "none") and "fix/lower" in upper_row["message"]
+    (Path(lower["folder"]) / MATHS).write_bytes(maths(two="22"))
+    shelf.run("commit", lower["folder"], wheels=False).expect()
+    document = shelf.json("rebase", "fix", "--to", "1.1")
+    assert [each["result"] for each in document["patches"]] == ["clean", "clean"]
+    shelf.json("coverage", "fix", "--versions", "==1.1")
 
 
 # ---- FlashInfer -----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stages import LINES, MOD, SHIPPED, Stage, edit, make_stage, patch, put, sample_wheel, to_toml, with_line
+from stages import LINES, MOD, SHIPPED, Stage, edit, make_diff, make_stage, patch, put, sample_wheel, to_toml, with_line
 
 PRISTINE = b"".join(LINES)
 AT = {"a": 3, "b": 9, "c": 15, "d": 21, "e": 27, "f": 33}
@@ -108,6 +108,20 @@ def test_revert_set_takes_all_its_applied_patches_out(several: Stage) -> None:
     several.run("apply", "alpha/a", "alpha/c", "beta").expect()
     assert several.actions("revert", "alpha") == {"alpha/a": "reverted", "alpha/c": "reverted"}
     assert applied(several) == "e"
+
+
+@pytest.mark.parametrize("last", ["five", "nine"])
+def test_the_hint_of_a_revert_that_is_refused_names_all_that_have_to_go(last: str, stage: Stage) -> None:
+    five = edit(5, b"line_5 = 5.0\n")
+    both = with_line(9, b"line_9 = 9.0\n", with_line(5, b"line_5 = 55\n"))
+    on_five = make_diff({MOD: with_line(5, b"line_5 = 5.0\n")}, {MOD: both})
+    third = edit(5, b"line_5 = 555\n", both) if last == "five" else edit(9, b"line_9 = 99\n", both)
+    stage.add("fix", patch("one", five), patch("two", on_five), patch("three", third))
+    stage.run("apply").expect()
+    said = stage.run("revert", "fix/one").expect(5)
+    assert "`patchkit revert fix/one fix/three fix/two`" in said.err
+    stage.run("revert", "fix/one", "fix/three", "fix/two").expect()
+    assert stage.read(MOD) == SHIPPED[MOD]
 
 
 def test_revert_all_leaves_nothing(several: Stage) -> None:
