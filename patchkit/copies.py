@@ -124,8 +124,7 @@ def _list_texts(scene: Scene, own: Ownership) -> list[str]:
     return [
         path
         for path in own.rows
-        if not path.startswith(("../", "/"))
-        and not refuse_kind(path)
+        if not refuse_kind(path)
         and not is_binary(read_head(os.path.join(scene.root, path)))
     ]
 

@@ -107,7 +107,7 @@ def _list_intended(scene: Scene, own: Ownership) -> dict[str, Intended]:
     found: dict[str, Intended] = {
         path: row.digest
         for path, row in own.rows.items()
-        if row.digest is not None and not path.startswith(("../", "/")) and not refuse_kind(path)
+        if row.digest is not None and not refuse_kind(path)
     }
     ours = [file for file in scene.ledger.files if file.distribution == own.distribution.name]
     return found | {file.path: file.written for file in ours}
@@ -115,7 +115,7 @@ def _list_intended(scene: Scene, own: Ownership) -> dict[str, Intended]:
 
 def _find_unrecorded(own: Ownership, intended: Mapping[str, Intended]) -> Iterator[str]:
     for path, row in own.rows.items():
-        if row.digest is None and path not in intended and not path.startswith(("../", "/")) and not refuse_kind(path):
+        if row.digest is None and path not in intended and not refuse_kind(path):
             yield path
 
 

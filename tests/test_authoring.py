@@ -137,6 +137,26 @@ def test_a_file_that_cannot_be_edited_is_refused_in_words(case: str, stage: Stag
     assert not (stage.folder / "patchkit-edit").exists()
 
 
+def add_script(stage: Stage) -> Path:
+    """A script as installers put it: beside the site root, with a row in RECORD that leads out of it."""
+    script = put(stage.folder / "bin" / "some-tool", b"#!/bin/sh\necho tool\n", 0o755)
+    row = f"../bin/some-tool,{worlds.record_digest(script.read_bytes())},{script.stat().st_size}\n"
+    stage.record.write_text(row + stage.record.read_text("utf-8"), "utf-8")
+    return script
+
+
+@pytest.mark.parametrize("named", [["../bin/some-tool"], [MOD, "../bin/some-tool"]])
+def test_a_file_outside_the_site_root_is_no_file_to_edit_and_nothing_is_written_beside_the_work_folder(
+    named: list[str], stage: Stage
+) -> None:
+    script = add_script(stage)
+    outside = tree(stage.folder)
+    for name in (named, [*named[:-1], str(script)]):
+        error = refused(stage, "edit", "some-dist", *name, "--into", "deep/w", exit_code=3)
+        assert error["code"] == "unpatchable-file" and "lies outside the site root" in error["message"]
+    assert tree(stage.folder) == outside
+
+
 def test_a_distribution_that_is_not_there_is_refused(stage: Stage) -> None:
     assert refused(stage, "edit", "absent", exit_code=4)["code"] == "not-installed"
     assert refused(stage, "edit", "a b", exit_code=2)["code"] == "usage"
