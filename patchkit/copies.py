@@ -95,6 +95,7 @@ def _refuse_inside(root: str, folder: str) -> None:
 def _copy(scene: Scene, name: str, files: Sequence[str], how: EditOptions) -> _Copies:
     own = require_ownership(scene, name)
     paths = _choose_files(scene, own, files) if files else _list_texts(scene, own)
+    _refuse_kinds(paths)
     below = tuple(applied.id for applied in find_below(scene, paths))
     if how.on_top:
         found, below = read_intended(scene, own, paths, how.source)
@@ -170,13 +171,16 @@ def _explain_unknown(scene: Scene, own: Ownership, known: Mapping[str, None], na
     return UsageError(words, hint=f"did you mean {close[0]!r}?" if close else ways)
 
 
+def _refuse_kinds(paths: Sequence[str]) -> None:
+    """Raise for files that no patch may touch, before their shipped bytes are looked for."""
+    hint = "leave it out; without FILE all text files are copied that a patch may touch"
+    raise_all([Unpatchable(words, hint=hint) for path in paths if (words := refuse_kind(path))])
+
+
 def _refuse_files(own: Ownership, paths: Sequence[str], kept: Mapping[str, Content], *, asked: bool) -> None:
     problems: list[PatchkitError] = []
     for path in paths:
-        words = refuse_kind(path)
-        if words:
-            problems.append(Unpatchable(words))
-        elif path not in kept:
+        if path not in kept:
             words = f"{path} is no file that {own.distribution.name} shipped: an applied patch creates it"
             problems.append(UsageError(words, hint="--on-top copies it as the patches left it"))
         elif asked and is_binary(kept[path].data):

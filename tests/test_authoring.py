@@ -157,6 +157,12 @@ def test_a_file_outside_the_site_root_is_no_file_to_edit_and_nothing_is_written_
     assert tree(stage.folder) == outside
 
 
+def test_a_file_outside_the_site_root_that_was_edited_is_refused_for_what_it_is(stage: Stage) -> None:
+    add_script(stage).write_bytes(b"#!/bin/sh\necho mine\n")
+    error = refused(stage, "edit", "some-dist", "../bin/some-tool", "--find-links", wheels(stage), exit_code=3)
+    assert error["code"] == "unpatchable-file" and "wheel" not in error["hint"]
+
+
 def test_a_distribution_that_is_not_there_is_refused(stage: Stage) -> None:
     assert refused(stage, "edit", "absent", exit_code=4)["code"] == "not-installed"
     assert refused(stage, "edit", "a b", exit_code=2)["code"] == "usage"
