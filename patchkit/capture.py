@@ -26,8 +26,9 @@ from patchkit.edits import Chosen, Edits, Shipped, find_edits
 from patchkit.errors import NoChange, PatchkitError, VariantExists, raise_all
 from patchkit.examination import Progress, no_progress, refuse_uncompilable
 from patchkit.fold import Tree
+from patchkit.footing import find_undone, mention_undone, require_footing
 from patchkit.model import Notice
-from patchkit.origins import Source, find_shipped, find_wheels, read_intended, require_ownership
+from patchkit.origins import Source, find_below, find_shipped, find_wheels, read_intended, require_ownership
 from patchkit.patchset import PatchId
 from patchkit.scene import Options, Scene, read_steadily
 from patchkit.wanted import Wanted, want_apply
@@ -57,6 +58,7 @@ class _Found:
     before: Tree
     below: tuple[PatchId, ...]
     wheels: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
 
 def capture(
@@ -100,26 +102,31 @@ def _capture(
     if not (naming.dry_run or proposal.problems):
         write_draft(draft)
         made = _take_over(options, draft, made, found, how, progress)
-    notices = (*made.report.notices, *_mention(name, found.edits))
+    notices = (*made.report.notices, *found.notices, *_mention(name, found.edits))
     return replace(made, report=replace(made.report, notices=notices))
 
 
 def _find(scene: Scene, name: str, how: CaptureOptions, progress: Progress) -> _Found:
     own = require_ownership(scene, name)
     shipped = find_shipped(scene, own, how.source)
-    edits = find_edits(scene, own, how.chosen, progress, shipped)
+    undone = find_undone(scene, own)
+    edits = find_edits(scene, own, how.chosen, progress, shipped, undone)
+    notices = mention_undone(scene, undone)
     if not edits.files:
-        words = f"no file of {name} {own.distribution.version} in {scene.root} differs from what should be there"
-        raise NoChange(words, hint=_ways_on(edits, shipped))
+        words = f"no file of {name} {own.distribution.version} in {scene.root} was edited"
+        raise NoChange(words, hint=_ways_on(edits, shipped, notices))
     _refuse_known(scene, edits)
     before, below = read_intended(scene, own, edits.files, how.source)
+    require_footing(scene, find_below(scene, edits.files), undone, before, edits.files)
     if not changed_paths(before, edits.files):
         words = f"the edited files of {name} {own.distribution.version} are as shipped but for what RECORD says of them"
         raise NoChange(words, hint="RECORD may be wrong: reinstall the distribution")
-    return _Found(scene, own.distribution.version, edits, before, below, find_wheels(scene, own, how.source))
+    return _Found(scene, own.distribution.version, edits, before, below, find_wheels(scene, own, how.source), notices)
 
 
-def _ways_on(edits: Edits, shipped: Shipped) -> str:
+def _ways_on(edits: Edits, shipped: Shipped, notices: Sequence[Notice]) -> str:
+    if notices:
+        return notices[0].message
     if edits.stray:
         return f"{edits.stray[0]} is {edits.left_out[edits.stray[0]]}"
     words = "is this the environment you mean? name it with --python PATH or --site-packages DIR"

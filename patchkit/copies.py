@@ -123,10 +123,7 @@ def _mention(scene: Scene, kept: Mapping[str, Content], below: Sequence[PatchId]
 def _list_texts(scene: Scene, own: Ownership) -> list[str]:
     """All files of the distribution that a patch may touch and that are text."""
     return [
-        path
-        for path in own.rows
-        if not refuse_kind(path)
-        and not is_binary(read_head(os.path.join(scene.root, path)))
+        path for path in own.rows if not refuse_kind(path) and not is_binary(read_head(os.path.join(scene.root, path)))
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchkit.bounds import refuse_kind
@@ -58,14 +58,21 @@ class Chosen:
     include: tuple[str, ...] = ()
 
 
-def find_edits(scene: Scene, own: Ownership, chosen: Chosen, progress: Progress, shipped: Shipped) -> Edits:
+def find_edits(
+    scene: Scene,
+    own: Ownership,
+    chosen: Chosen,
+    progress: Progress,
+    shipped: Shipped,
+    undone: Collection[str] = (),
+) -> Edits:
     """All that differs from what should be installed, but for what was chosen to be left out.
 
-    ``shipped`` is what a wheel tells beside RECORD: executable bits, and files that RECORD has no row for. Raises
-    `Unpatchable` for what is no plain file any more and for such a file that was edited, `NotInstalled` where most of
-    the files are gone.
+    ``shipped`` is what a wheel tells beside RECORD: executable bits, and files that RECORD has no row for. ``undone``
+    are patched files that are as shipped again, which is no edit. Raises `Unpatchable` for what is no plain file any
+    more and for a file without a row that was edited, `NotInstalled` where most of the files are gone.
     """
-    intended = _list_intended(scene, own)
+    intended = _list_intended(scene, own, undone)
     changed = list(_find_changed(scene.root, intended, shipped.modes, progress))
     added, stray = _find_added(scene, own, intended, chosen)
     left_out = {path: NOISE for path in added if is_noise(path)}
@@ -103,14 +110,12 @@ def _pass_over(scene: Scene, own: Ownership, unlisted: Sequence[str], shipped: S
     return unlisted
 
 
-def _list_intended(scene: Scene, own: Ownership) -> dict[str, Intended]:
+def _list_intended(scene: Scene, own: Ownership, undone: Collection[str]) -> dict[str, Intended]:
     found: dict[str, Intended] = {
-        path: row.digest
-        for path, row in own.rows.items()
-        if row.digest is not None and not refuse_kind(path)
+        path: row.digest for path, row in own.rows.items() if row.digest is not None and not refuse_kind(path)
     }
     ours = [file for file in scene.ledger.files if file.distribution == own.distribution.name]
-    return found | {file.path: file.written for file in ours}
+    return found | {file.path: file.written for file in ours if file.path not in undone}
 
 
 def _find_unrecorded(own: Ownership, intended: Mapping[str, Intended]) -> Iterator[str]:

@@ -8,11 +8,26 @@ from typing import Any
 
 import pytest
 
-from stages import BLOCKS, LINES, MOD, SHIPPED, TOOL, Stage, edit, make_diff, make_stage, patch, sample_wheel, with_line
+from stages import (
+    BLOCKS,
+    DATA,
+    LINES,
+    MOD,
+    SHIPPED,
+    TOOL,
+    Stage,
+    edit,
+    make_diff,
+    make_stage,
+    patch,
+    sample_wheel,
+    with_line,
+)
 from test_authoring import FIVE, WHOLE, manifest, wheels
 from worlds import UvInstall, Venv, tree
 
 SCRIPT = "some_dist/script.py"
+NEW = "some_dist/new.py"
 
 
 @pytest.fixture
@@ -153,6 +168,49 @@ def test_a_file_that_was_renamed_in_place_is_captured_as_a_rename(stage: Stage) 
     assert stage.tree() == pristine
     stage.run("apply").expect()
     assert not (stage.site / BLOCKS).exists() and stage.states() == {"some-dist/captured": "applied"}
+
+
+# ---- after the same version was installed anew ----------------------------------------------------------------
+
+
+def installed_anew(stage: Stage) -> None:
+    """fix/one was applied, and an installer put back what was shipped."""
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n") + make_diff({NEW: None}, {NEW: b"new = 1\n"})))
+    stage.run("apply").expect()
+    [wheel] = (stage.folder / "wheels").iterdir()
+    stage.reinstall(wheel)
+
+
+def test_files_that_are_as_shipped_again_are_no_edit_and_the_patch_is_named(stage: Stage) -> None:
+    installed_anew(stage)
+    error = refused(stage, exit_code=1)
+    assert error["code"] == "no-change" and error["hint"].startswith("fix/one is not in some_dist/mod.py any more")
+    stage.write(DATA, b"one\nzwei\nthree\n")
+    said = capture(stage)
+    assert {each["path"]: each["edit"] for each in said["edits"]} == {DATA: "modified"}
+    assert [notice["code"] for notice in said["warnings"]] == ["drifted"]
+    assert stage.states() == {"fix/one": "drifted", "fix/captured": "applied"}
+    stage.run("apply").expect()
+    assert (stage.read(), stage.read(NEW), stage.read(DATA)) == (FIVE, b"new = 1\n", b"one\nzwei\nthree\n")
+    stage.run("verify").expect()
+
+
+def test_an_edit_of_what_was_installed_anew_does_not_take_the_patch_out(stage: Stage) -> None:
+    installed_anew(stage)
+    stage.write(MOD, with_line(30, b"line_30 = 0\n"))
+    error = refused(stage, exit_code=4)
+    assert error["code"] == "drifted" and "is without what fix/one does" in error["message"]
+    stage.run("apply", "fix/one", "--discard-edits", "--wheel", next((stage.folder / "wheels").iterdir())).expect()
+    stage.write(MOD, with_line(30, b"line_30 = 0\n", FIVE))
+    assert capture(stage)["edits"] == [{"path": MOD, "edit": "modified"}]
+    assert stage.states() == {"fix/one": "applied", "fix/captured": "applied"}
+
+
+def test_an_edit_that_takes_a_patch_out_again_is_refused_where_no_other_file_shows_it(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.run("apply").expect()
+    stage.write(MOD, with_line(30, b"line_30 = 0\n", b"line_0 = 0\n" + WHOLE))
+    assert refused(stage, exit_code=4)["code"] == "drifted"
 
 
 # ---- sources that do not compile ------------------------------------------------------------------------------
