@@ -15,7 +15,7 @@ from patchkit.noise import is_noise
 from patchkit.paths import matches
 from patchkit.record import read_record
 from patchkit.scene import Scene
-from patchkit.site import has_digest, observe, read_plain
+from patchkit.site import has_digest, observe, read_plain, walk_folder
 from patchkit.survey import Ownership
 from patchkit.workfolder import refuse_special
 
@@ -199,7 +199,7 @@ def _is_inside(path: str, homes: set[str]) -> bool:
 
 
 def _walk(root: str, folder: str) -> Iterator[str]:
-    for place, folders, files in os.walk(os.path.join(root, folder)):
+    for place, folders, files in walk_folder(os.path.join(root, folder)):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         here = os.path.relpath(place, root).replace(os.sep, "/")
         linked = [name for name in folders if os.path.islink(os.path.join(place, name))]
