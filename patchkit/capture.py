@@ -9,7 +9,6 @@ from patchkit.applied import Reason
 from patchkit.authored import DraftReport, name_edits
 from patchkit.authoring import Naming, open_workplace, refuse_retelling, tell_draft
 from patchkit.change import DEFAULTS, change
-from patchkit.decision import decide
 from patchkit.difference import changed_paths, make_diff
 from patchkit.drafts import (
     Draft,
@@ -26,12 +25,20 @@ from patchkit.edits import Chosen, Edits, Shipped, find_edits
 from patchkit.errors import NoChange, PatchkitError, VariantExists, raise_all
 from patchkit.examination import Progress, no_progress, refuse_uncompilable
 from patchkit.fold import Tree
-from patchkit.footing import find_undone, mention_undone, require_footing
+from patchkit.footing import (
+    ByHand,
+    find_by_hand,
+    find_clashes,
+    find_undone,
+    mention_undone,
+    refuse_by_hand,
+    require_footing,
+)
 from patchkit.model import Notice
 from patchkit.origins import Source, find_below, find_shipped, find_wheels, read_intended, require_ownership
 from patchkit.patchset import PatchId
 from patchkit.scene import Options, Scene, read_steadily
-from patchkit.wanted import Wanted, want_apply
+from patchkit.wanted import Wanted
 
 DEFAULT_PATCH = "captured"
 
@@ -115,9 +122,11 @@ def _find(scene: Scene, name: str, how: CaptureOptions, progress: Progress) -> _
     if not edits.files:
         words = f"no file of {name} {own.distribution.version} in {scene.root} was edited"
         raise NoChange(words, hint=_ways_on(edits, shipped, notices))
-    _refuse_known(scene, edits)
+    by_hand = find_by_hand(scene, edits.files)
+    edits = _leave_known(edits, by_hand)
     before, below = read_intended(scene, own, edits.files, how.source)
     require_footing(scene, find_below(scene, edits.files), undone, before, edits.files)
+    refuse_by_hand(by_hand, before, edits.files)
     if not changed_paths(before, edits.files):
         words = f"the edited files of {name} {own.distribution.version} are as shipped but for what RECORD says of them"
         raise NoChange(words, hint="RECORD may be wrong: reinstall the distribution")
@@ -141,16 +150,16 @@ def _refuse_applied(scene: Scene, id: PatchId) -> None:
         raise VariantExists(words, hint="name another patch with --patch, or leave --patch out")
 
 
-def _refuse_known(scene: Scene, edits: Edits) -> None:
-    """Raise where the edit is what patches at hand do: `apply` adopts it, and another patch would be in their way."""
-    try:
-        bases = decide(scene, want_apply(scene.catalog, scene.ledger)).bases
-    except PatchkitError:
-        return  # something is wrong with the patch sets at hand, and is told when they are applied
-    adopted = [bases[path].adopted if path in bases else () for path in edits.files]
-    if all(adopted):
-        names = ", ".join(sorted({str(id) for ids in adopted for id in ids}))
+def _leave_known(edits: Edits, by_hand: ByHand) -> Edits:
+    """The edit without the files that are just what patches at hand make of them; raise where that is all of it."""
+    known = by_hand.whole
+    names = ", ".join(sorted({str(id) for ids in known.values() for id in ids}))
+    if len(known) == len(edits.files):
         raise NoChange(f"the edit is {names}, put there by hand", hint="`patchkit apply` takes it over")
+    taken = "which `patchkit apply` takes over"
+    why = {path: f"{', '.join(map(str, ids))} put there by hand, {taken}" for path, ids in known.items()}
+    files = {path: content for path, content in edits.files.items() if path not in known}
+    return replace(edits, files=files, left_out={**edits.left_out, **why})
 
 
 def _want(scene: Scene, id: PatchId, below: Sequence[PatchId]) -> Wanted:
@@ -178,6 +187,8 @@ def _take_over(
     except PatchkitError as error:
         report = replace(made.report, error=error)
     notices = report.notices
+    if report.error is None:
+        notices += find_clashes(open_workplace(options, open_shelf(options).catalog, made.distribution), made.edits)
     if report.error is not None:
         words = f"{draft.id} is written, and not under management yet: mend the error, then `patchkit apply {draft.id}`"
         notices += (Notice("not-taken-over", words),)

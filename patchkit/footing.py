@@ -1,19 +1,22 @@
-"""What an edit in place stands on: the applied patches below it, as far as they are really there. Reads only."""
+"""What an edit in place stands on, and what in it is not its own: patches that are applied, or put there by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from patchkit.applied import Applied
 from patchkit.bases import classify, is_as_written
 from patchkit.candidates import parse, read_kept_diff
-from patchkit.errors import Drifted, raise_all
-from patchkit.fold import Layer, Tree, fold
+from patchkit.decision import decide
+from patchkit.errors import Conflict, Drifted, PatchkitError, raise_all
+from patchkit.fold import Layer, Tree, fold, reverse
 from patchkit.installed import Content, FileState
 from patchkit.model import EntryKind, FileDiff, Notice
 from patchkit.patchset import PatchId
 from patchkit.scene import Scene
 from patchkit.survey import Ownership, gather_facts, is_record_kept
+from patchkit.wanted import want_apply
 
 
 def find_undone(scene: Scene, own: Ownership) -> frozenset[str]:
@@ -82,3 +85,68 @@ def _is_taken_out(diff: FileDiff, before: Content | None, after: Content | None)
 def _fits(diff: FileDiff, content: Content) -> bool:
     layer = Layer(PatchId("", ""), (diff,))
     return fold({diff.path: content}, [layer]).outcomes[layer.id].fits
+
+
+# ---- patches at hand, put there by hand -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """The patches at hand that are not applied, as they meet an edit.
+
+    ``whole`` are edited files that are just what such patches make of them; ``layers`` all texts of those that are
+    wanted here.
+    """
+
+    whole: Mapping[str, tuple[PatchId, ...]] = field(default_factory=dict)
+    layers: tuple[Layer, ...] = ()
+
+
+def find_by_hand(scene: Scene, after: Tree) -> ByHand:
+    """Which of the patches that a bare ``apply`` would take are in the edited files ``after`` already."""
+    try:
+        decision = decide(scene, want_apply(scene.catalog, scene.ledger))
+    except PatchkitError:
+        return ByHand()  # something is wrong with the patch sets at hand, and is told when they are applied
+    pending = tuple(layer for layer in decision.layers if scene.ledger.patch(layer.id) is None)
+    ids = {layer.id for layer in pending}
+    adopted = {path: tuple(id for id in base.adopted if id in ids) for path, base in decision.bases.items()}
+    return ByHand({path: found for path in after if (found := adopted.get(path))}, pending)
+
+
+def refuse_by_hand(by_hand: ByHand, before: Tree, after: Tree) -> None:
+    """Raise `Conflict` for each edited file that has what a patch at hand does among other edits.
+
+    A patch of both would be in the way of that one.
+    """
+    problems: dict[str, Conflict] = {}
+    for layer in by_hand.layers:
+        for diff in layer.diffs:
+            if all(path in after for path in diff.paths) and _comes_out(diff, after) and not _comes_out(diff, before):
+                words = (
+                    f"{diff.path} has what {layer.id} does among other edits, and a patch of both would be in its way"
+                )
+                ways = "and keeps the edited bytes, saying where: put these back, and run this again"
+                problems.setdefault(
+                    diff.path, Conflict(words, hint=f"`patchkit apply {layer.id} --discard-edits` applies it {ways}")
+                )
+    raise_all([*problems.values()])
+
+
+def _comes_out(diff: FileDiff, tree: Tree) -> bool:
+    return reverse({path: tree.get(path) for path in diff.paths}, Layer(PatchId("", ""), (diff,))) is not None
+
+
+def find_clashes(scene: Scene, files: Iterable[str]) -> tuple[Notice, ...]:
+    """A warning for each patch on ``files`` that keeps a bare ``apply`` from going through."""
+    try:
+        decision = decide(scene, want_apply(scene.catalog, scene.ledger))
+    except PatchkitError:
+        return ()
+    concerned = {layer.id for layer in decision.layers if not set(layer.paths).isdisjoint(files)}
+    problems = [verdict.problem for id, verdict in decision.verdicts.items() if id in concerned]
+    return tuple(
+        Notice("clash", f"a bare `patchkit apply` will refuse: {problem.message}")
+        for problem in problems
+        if problem is not None
+    )

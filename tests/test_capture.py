@@ -213,6 +213,43 @@ def test_an_edit_that_takes_a_patch_out_again_is_refused_where_no_other_file_sho
     assert refused(stage, exit_code=4)["code"] == "drifted"
 
 
+# ---- patches at hand that are in the files already ------------------------------------------------------------
+
+
+def test_what_a_patch_at_hand_does_is_left_to_it_and_the_rest_is_captured(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.write(MOD, FIVE)
+    stage.write(DATA, b"one\nzwei\nthree\n")
+    said = capture(stage)
+    assert said["edits"] == [{"path": DATA, "edit": "modified"}] and said["warnings"] == []
+    assert [each["path"] for each in said["left_out"]] == [MOD] and "fix/one" in said["left_out"][0]["reason"]
+    assert stage.actions("apply") == {"fix/one": "adopted", "fix/captured": "none"}
+    assert (stage.read(), stage.read(DATA)) == (FIVE, b"one\nzwei\nthree\n")
+
+
+def test_what_a_patch_at_hand_does_among_other_edits_is_refused_and_the_way_on_works(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    both = with_line(30, b"line_30 = 0\n", FIVE)
+    stage.write(MOD, both)
+    error = refused(stage, exit_code=5)
+    assert error["code"] == "conflict" and f"{MOD} has what fix/one does among other edits" in error["message"]
+    wheel = next((stage.folder / "wheels").iterdir())
+    [kept] = stage.json("apply", "fix/one", "--discard-edits", "--wheel", wheel)["warnings"]
+    stage.write(MOD, Path(kept["message"].rpartition(" ")[2]).read_bytes())
+    said = capture(stage)
+    diff = Path(said["file"]).read_bytes()
+    assert b"+line_30 = 0\n" in diff and b"+line_5" not in diff and stage.read() == both
+    assert stage.actions("apply") == {"fix/one": "none", "fix/captured": "none"}
+
+
+def test_a_capture_that_a_bare_apply_will_refuse_says_so(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 'five'\n")))
+    stage.write(MOD, FIVE)
+    said = capture(stage)
+    assert [notice["code"] for notice in said["warnings"]] == ["clash"]
+    stage.run("apply").expect(5)
+
+
 # ---- sources that do not compile ------------------------------------------------------------------------------
 
 
