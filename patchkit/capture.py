@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from patchkit.applied import Reason
 from patchkit.authored import DraftReport, name_edits
 from patchkit.authoring import Naming, open_workplace, refuse_retelling, tell_draft
+from patchkit.bounds import refuse_kind
 from patchkit.change import DEFAULTS, change
 from patchkit.difference import changed_paths, make_diff
 from patchkit.drafts import (
@@ -120,7 +121,8 @@ def _find(scene: Scene, name: str, how: CaptureOptions, progress: Progress) -> _
     edits = find_edits(scene, own, how.chosen, progress, shipped, undone)
     notices = mention_undone(scene, undone)
     if not edits.files:
-        words = f"no file of {name} {own.distribution.version} in {scene.root} was edited"
+        which = "no file that a patch may touch" if edits.beyond else "no file"
+        words = f"{which} of {name} {own.distribution.version} in {scene.root} was edited"
         raise NoChange(words, hint=_ways_on(edits, shipped, notices))
     by_hand = find_by_hand(scene, edits.files)
     edits = _leave_known(edits, by_hand)
@@ -136,6 +138,8 @@ def _find(scene: Scene, name: str, how: CaptureOptions, progress: Progress) -> _
 def _ways_on(edits: Edits, shipped: Shipped, notices: Sequence[Notice]) -> str:
     if notices:
         return notices[0].message
+    if edits.beyond:
+        return f"left out, for {refuse_kind(edits.beyond[0])}"
     if edits.stray:
         return f"{edits.stray[0]} is {edits.left_out[edits.stray[0]]}"
     words = "is this the environment you mean? name it with --python PATH or --site-packages DIR"

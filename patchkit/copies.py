@@ -162,7 +162,7 @@ def _explain_unknown(scene: Scene, own: Ownership, known: Mapping[str, None], na
         words = f"{name} is there, and RECORD of {dist.name} {dist.version} has no row for it: no patch may touch it"
         return UsageError(words, hint=f"`pip install --force-reinstall --no-deps {dist.name}=={dist.version}` may help")
 
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, [path for path in known if not refuse_kind(path)], n=1)
     words = f"{dist.name} {dist.version} has no file {name!r}"
     ways = "name it as RECORD does, such as some_dist/module.py; a new file is simply made in the work folder"
     return UsageError(words, hint=f"did you mean {close[0]!r}?" if close else ways)

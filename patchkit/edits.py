@@ -22,6 +22,7 @@ from patchkit.workfolder import refuse_special
 EXCLUDED = "excluded"
 UNLISTED = "shipped, and RECORD has no row for it"
 NOISE = "left behind by a program"
+BEYOND = "edited, and no patch may touch it"
 _STEP = 200  # files between two reports of progress
 _COMPILED = (".pyc", ".pyo")
 
@@ -32,14 +33,16 @@ Intended = Digest | Stamp | None  # by RECORD, by the ledger, or: there should b
 class Edits:
     """The edited files as they are (None: deleted), and those that are left out, each with the reason.
 
-    ``unseen`` are files without a digest in RECORD: nothing shows whether they were edited. ``stray`` are files that
-    are nobody's, in folders that several distributions share; they are left out too.
+    ``unseen`` are files without a digest in RECORD: nothing shows whether they were edited. Left out are also ``stray``
+    files, which are nobody's, in folders that several distributions share, and ``beyond``: edited ones that no patch
+    may touch, such as scripts.
     """
 
     files: Mapping[str, Content | None] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
     stray: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,12 @@ def find_edits(
     left_out |= {path: f"nobody's, in a shared folder: --include {shlex.quote(path)} takes it" for path in strays}
     unlisted = [path for path in added if path in shipped.modes and path not in left_out]
     left_out |= dict.fromkeys(_pass_over(scene, own, unlisted, shipped), UNLISTED)
+    left_out |= {path: EXCLUDED if _is_any(path, chosen.exclude) else BEYOND for path in _find_beyond(scene.root, own)}
     files = _read(scene.root, [path for path in (*changed, *added) if path not in left_out])
     _refuse_ruin(own, [path for path in files if files[path] is None], len(intended))
+    beyond = tuple(path for path, why in left_out.items() if why == BEYOND)
     shown = {path: why for path, why in left_out.items() if not path.endswith(_COMPILED)}
-    return Edits(files, shown, tuple(_find_unrecorded(own, intended)), strays)
+    return Edits(files, shown, tuple(_find_unrecorded(own, intended)), strays, beyond)
 
 
 def _is_any(path: str, globs: Iterable[str]) -> bool:
@@ -122,6 +127,15 @@ def _find_unrecorded(own: Ownership, intended: Mapping[str, Intended]) -> Iterat
     for path, row in own.rows.items():
         if row.digest is None and path not in intended and not refuse_kind(path):
             yield path
+
+
+def _find_beyond(root: str, own: Ownership) -> Iterator[str]:
+    """The files that are not as RECORD has them and that no patch may touch. Some installers put a script elsewhere."""
+    for path, row in own.rows.items():
+        if row.digest is not None and not path.endswith(_COMPILED) and refuse_kind(path):
+            full = os.path.join(root, path)
+            if os.path.isfile(full) and not has_digest(full, row.digest):
+                yield path
 
 
 def _find_changed(

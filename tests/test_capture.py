@@ -23,7 +23,7 @@ from stages import (
     sample_wheel,
     with_line,
 )
-from test_authoring import FIVE, WHOLE, manifest, wheels
+from test_authoring import FIVE, WHOLE, add_script, manifest, wheels
 from worlds import UvInstall, Venv, tree
 
 SCRIPT = "some_dist/script.py"
@@ -211,6 +211,26 @@ def test_an_edit_that_takes_a_patch_out_again_is_refused_where_no_other_file_sho
     stage.run("apply").expect()
     stage.write(MOD, with_line(30, b"line_30 = 0\n", b"line_0 = 0\n" + WHOLE))
     assert refused(stage, exit_code=4)["code"] == "drifted"
+
+
+# ---- files that no patch may touch ----------------------------------------------------------------------------
+
+
+def test_an_edited_script_or_metadata_file_is_listed_as_left_out(stage: Stage) -> None:
+    metadata = "some_dist-1.2.3.dist-info/METADATA"
+    add_script(stage).write_bytes(b"#!/bin/sh\necho mine\n")
+    stage.record.write_text("../bin/put-elsewhere,sha256=AAAA,1\n" + stage.record.read_text("utf-8"), "utf-8")
+    error = refused(stage, exit_code=1)
+    assert error["message"].startswith("no file that a patch may touch of some-dist 1.2.3")
+    assert "../bin/some-tool lies outside the site root" in error["hint"]
+    stage.write(metadata, stage.read(metadata) + b"Requires-Dist: other\n")
+    stage.write(MOD, FIVE)
+    said = capture(stage, "--dry-run")
+    assert {each["path"]: each["reason"] for each in said["left_out"]} == dict.fromkeys(
+        ("../bin/some-tool", metadata), "edited, and no patch may touch it"
+    )
+    said = capture(stage, "--exclude", "../bin/*")
+    assert said["left_out"][0] == {"path": "../bin/some-tool", "reason": "excluded"}
 
 
 # ---- patches at hand that are in the files already ------------------------------------------------------------
