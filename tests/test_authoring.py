@@ -184,12 +184,46 @@ def test_a_patched_file_is_copied_as_shipped_or_on_top_with_the_patches(stage: S
     assert b"line_5 = 'cinq'\n" in stage.read()
 
 
+def test_on_top_of_a_patch_that_renames_deletes_and_creates_files_the_copies_are_what_it_left(stage: Stage) -> None:
+    new, moved = "some_dist/new.py", "some_dist/stones.py"
+    before = {BLOCKS: SHIPPED[BLOCKS], moved: None, DATA: SHIPPED[DATA], new: None}
+    after = {BLOCKS: None, moved: SHIPPED[BLOCKS], DATA: None, new: b"new = 1\n"}
+    stage.add("fix", patch("one", make_diff(before, after)))
+    stage.run("apply").expect()
+    left = {"some_dist/__init__.py", MOD, TOOL, new, moved}
+    for words in ([], ["some_dist"]):
+        work = open_work(stage, *words, "--on-top")
+        assert {path.relative_to(work).as_posix() for path in (work / "some_dist").rglob("*")} == left
+        assert set(stage.json("edit", "some-dist", *words)["files"]) == set(SHIPPED)
+    assert "5 files with fix/one, to be" in stage.run("edit", "some-dist", "--on-top").expect().out
+    error = refused(stage, "edit", "some-dist", DATA, "--on-top", exit_code=2)
+    assert "one of them deletes or renames it" in error["message"] and "without --on-top" in error["hint"]
+    assert "--on-top copies it" in refused(stage, "edit", "some-dist", new, exit_code=2)["hint"]
+
+    put(work / DATA, b"another\n")
+    stage.json("commit", work, "--set", "own", "--patch", "again")
+    assert manifest(stage, "own").patches[0].after == (PatchId("fix", "one"),)
+    stage.run("apply").expect()
+    assert stage.read(DATA) == b"another\n"
+
+
 def test_a_file_that_was_edited_in_place_is_copied_as_its_wheel_has_it(stage: Stage) -> None:
     stage.write(MOD, FIVE)
     said = stage.json("edit", "some-dist", MOD, "--find-links", wheels(stage))
     assert [notice["code"] for notice in said["warnings"]] == ["edited-in-place"]
     assert (Path(said["folder"]) / MOD).read_bytes() == SHIPPED[MOD]
     assert stage.read() == FIVE
+
+
+def test_an_edit_of_a_patched_file_is_told_by_edit_and_the_patch_alone_is_none(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.run("apply").expect()
+    edits = [("edit", "some-dist", MOD), ("edit", "some-dist", MOD, "--on-top")]
+    told = [[notice["code"] for notice in stage.json(*words)["warnings"]] for words in edits]
+    assert told == [["patched-files"], []]
+    stage.write(MOD, FIVE + b"end = 1\n")
+    told = [[notice["code"] for notice in stage.json(*words)["warnings"]] for words in edits]
+    assert told == [["patched-files", "edited-in-place"], ["edited-in-place"]]
 
 
 # ---- commit ---------------------------------------------------------------------------------------------------
