@@ -213,6 +213,27 @@ def test_an_edit_that_takes_a_patch_out_again_is_refused_where_no_other_file_sho
     assert refused(stage, exit_code=4)["code"] == "drifted"
 
 
+# ---- what lies below an edit ----------------------------------------------------------------------------------
+
+
+def test_an_edit_on_top_of_a_patch_on_an_accepted_base_is_captured_and_reverted_to_that_base(stage: Stage) -> None:
+    accepted = with_line(30, b"line_30 = 'mine'\n")
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.write(MOD, accepted)
+    stage.run("apply", "--accept-modified").expect()
+    edited = with_line(20, b"line_20 = 0\n", stage.read())
+    stage.write(MOD, edited)
+    said = capture(stage)
+    diff = Path(said["file"]).read_bytes()
+    assert b"+line_20 = 0\n" in diff and diff.count(b"\n+") == 2
+    assert stage.states() == {"fix/one": "applied", "fix/captured": "applied"} and stage.read() == edited
+    stage.run("verify").expect()
+    stage.run("revert", "fix/captured").expect()
+    assert stage.read() == with_line(5, b"line_5 = 5.0\n", accepted)
+    stage.run("revert", "--all").expect()
+    assert stage.read() == accepted
+
+
 # ---- files that no patch may touch ----------------------------------------------------------------------------
 
 
