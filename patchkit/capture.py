@@ -33,7 +33,9 @@ from patchkit.footing import (
     find_undone,
     mention_undone,
     refuse_by_hand,
+    require_at_hand,
     require_footing,
+    require_order,
 )
 from patchkit.model import Notice
 from patchkit.origins import Source, find_below, find_shipped, find_wheels, read_intended, require_ownership
@@ -98,6 +100,8 @@ def _capture(
     files = found.edits.files
     id = choose_id(shelf, name, naming.set, naming.patch, DEFAULT_PATCH)
     _refuse_applied(found.scene, id)
+    require_at_hand(shelf.catalog.set(id.set), id, found.below)
+    require_order({**{each.id: each for each in found.scene.ledger.applied}, **shelf.catalog.patches}, id, found.below)
     raise_all(refuse_uncompilable(found.before, files, found.scene.environment))
     diff = make_diff(found.before, files)
     material = Material(id, name, found.version, diff, naming.summary, naming.provenance, after=found.below)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from patchkit.applied import Applied
 from patchkit.bases import classify, is_as_written
 from patchkit.candidates import parse, read_kept_diff
 from patchkit.decision import decide
-from patchkit.errors import Conflict, Drifted, PatchkitError, raise_all
+from patchkit.errors import Conflict, Drifted, OrderCycle, PatchkitError, UnknownPatch, VariantExists, raise_all
 from patchkit.fold import Layer, Tree, fold, reverse
 from patchkit.installed import Content, FileState
 from patchkit.model import EntryKind, FileDiff, Notice
-from patchkit.patchset import PatchId
+from patchkit.patchset import Patch, PatchId, PatchSet
 from patchkit.scene import Scene
 from patchkit.survey import Ownership, gather_facts, is_record_kept
-from patchkit.wanted import want_apply
+from patchkit.wanted import order_fold, want_apply
 
 
 def find_undone(scene: Scene, own: Ownership) -> frozenset[str]:
@@ -54,6 +55,37 @@ def require_footing(scene: Scene, below: Sequence[Applied], undone: frozenset[st
             if path
         ]
     )
+
+
+def require_order(known: Mapping[PatchId, Patch | Applied], id: PatchId, below: Collection[PatchId]) -> None:
+    """Raise `VariantExists` where a patch that is there already comes before one of ``below``, which its text lies on.
+
+    ``known`` are the patches at hand and those that are applied.
+    """
+    if id not in known:
+        return
+    places = {each: (patch.place, patch.after) for each, patch in known.items()}
+    order = order_fold(places)
+    late = next((each for each in order[order.index(id) :] if each in below), None)
+    if late is None:
+        return
+    words = f"the edit lies on top of {late}, and {id} comes before that one wherever both are applied"
+    name = late.patch if late.set == id.set else late
+    ways = "name another patch with --patch"
+    with suppress(OrderCycle):
+        order_fold({**places, id: (known[id].place, (*known[id].after, late))})
+        ways += f'; or write `after = ["{name}"]` into the entry of {id}, and run this again'
+    raise VariantExists(words, hint=ways)
+
+
+def require_at_hand(patch_set: PatchSet | None, id: PatchId, below: Iterable[PatchId]) -> None:
+    """Raise `UnknownPatch` where a new patch would come ``after`` one that its own set does not have any more."""
+    there = {patch.id for patch in patch_set.patches} if patch_set is not None else set()
+    gone = [each for each in below if each.set == id.set and each not in there]
+    if gone and id not in there:
+        words = f"the edit lies on top of {gone[0]}, which no patch set at hand has any more"
+        ways = "put that back, or name the folder that has it with --patches DIR"
+        raise UnknownPatch(words, hint=f"{ways}; with --set NAME the edit becomes a patch of another set")
 
 
 def mention_undone(scene: Scene, undone: frozenset[str]) -> tuple[Notice, ...]:

@@ -234,6 +234,53 @@ def test_an_edit_on_top_of_a_patch_on_an_accepted_base_is_captured_and_reverted_
     assert stage.read() == accepted
 
 
+def test_a_patch_that_comes_before_what_the_edit_lies_on_is_refused_until_its_entry_says_after(stage: Stage) -> None:
+    first = patch("first", edit(30, b"line_30 = 0\n"), versions="==1.0")
+    second = patch("second", edit(5, b"line_5 = 5.0\n"))
+    stage.add("fix", first, second)
+    stage.run("apply", "fix/second").expect()
+    stage.run("edit", "some-dist", MOD, "--on-top", "--into", "work").expect()
+    edited = with_line(6, b"line_6 = 6.0\n", FIVE)
+    (stage.folder / "work" / MOD).write_bytes(edited)
+    stage.write(MOD, edited)
+    for words in (("commit", "work"), ("capture", "some-dist")):
+        before = stage.tree(), tree(stage.patches)
+        error = stage.json(*words, "--patch", "first", exit_code=3)["error"]
+        assert (stage.tree(), tree(stage.patches)) == before
+        assert error["code"] == "variant-exists" and 'write `after = ["second"]` into' in error["hint"]
+    stage.add("fix", {**first, "after": ["second"]}, second)
+    capture(stage, "--patch", "first")
+    assert set(stage.actions("apply").values()) == {"none"} and stage.read() == edited
+
+
+def test_where_saying_after_would_be_a_cycle_it_is_not_proposed(stage: Stage) -> None:
+    first = patch("first", edit(30, b"line_30 = 0\n"), versions="==1.0")
+    stage.add("fix", first, patch("second", edit(5, b"line_5 = 5.0\n"), after=["first"]))
+    stage.run("apply", "fix/second").expect()
+    stage.write(MOD, with_line(6, b"line_6 = 6.0\n", FIVE))
+    assert refused(stage, "--patch", "first", exit_code=3)["hint"] == "name another patch with --patch"
+
+
+def test_an_edit_on_top_of_a_patch_that_its_set_has_no_more_is_told_so(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.run("apply").expect()
+    stage.add("fix", patch("other", edit(30, b"line_30 = 0\n"), default=False))
+    stage.write(MOD, with_line(6, b"line_6 = 6.0\n", FIVE))
+    error = refused(stage, exit_code=3)
+    assert error["code"] == "unknown-patch" and "on top of fix/one, which no patch set at hand has" in error["message"]
+    capture(stage, "--set", "own")
+    assert stage.states()["own/captured"] == "applied"
+
+
+def test_an_edit_left_out_beside_one_that_is_captured_is_told_in_words_of_capture(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n") + make_diff({DATA: SHIPPED[DATA]}, {DATA: b"one\n"})))
+    stage.run("apply").expect()
+    for path in (MOD, DATA):
+        stage.write(path, stage.read(path) + b"end = 1\n")
+    hint = refused(stage, "--exclude", DATA, exit_code=5)["hint"]
+    assert "without --exclude" in hint and "patchkit capture" not in hint
+
+
 # ---- files that no patch may touch ----------------------------------------------------------------------------
 
 
