@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from patchkit.applied import Reason
@@ -205,8 +205,10 @@ def _take_over(
     return replace(made, report=told, next="" if report.error is not None else "patchkit verify")
 
 
-def _mention(name: str, edits: Edits) -> tuple[Notice, ...]:
-    if not edits.unseen:
-        return ()
-    words = f"{len(edits.unseen)} files of {name} have no digest in RECORD, {edits.unseen[0]} among them"
-    return (Notice("unrecorded", f"{words}: whether they were edited cannot be told"),)
+def _mention(name: str, edits: Edits) -> Iterator[Notice]:
+    if edits.unseen:
+        words = f"{len(edits.unseen)} files of {name} have no digest in RECORD, {edits.unseen[0]} among them"
+        yield Notice("unrecorded", f"{words}: whether they were edited cannot be told")
+    if edits.linked:
+        words = f"{edits.linked[0]} is a link into {edits.archive}: every environment that is linked to it has the edit"
+        yield Notice("linked", f"{words}, and so has what is installed from there")

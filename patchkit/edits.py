@@ -35,7 +35,7 @@ class Edits:
 
     ``unseen`` are files without a digest in RECORD: nothing shows whether they were edited. Left out are also ``stray``
     files, which are nobody's, in folders that several distributions share, and ``beyond``: edited ones that no patch
-    may touch, such as scripts.
+    may touch, such as scripts. ``linked`` are edited files that an installer made links into its ``archive``.
     """
 
     files: Mapping[str, Content | None] = field(default_factory=dict)
@@ -43,6 +43,8 @@ class Edits:
     unseen: tuple[str, ...] = ()
     stray: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
+    archive: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +87,12 @@ def find_edits(
     unlisted = [path for path in added if path in shipped.modes and path not in left_out]
     left_out |= dict.fromkeys(_pass_over(scene, own, unlisted, shipped), UNLISTED)
     left_out |= {path: EXCLUDED if _is_any(path, chosen.exclude) else BEYOND for path in _find_beyond(scene.root, own)}
-    files = _read(scene.root, [path for path in (*changed, *added) if path not in left_out])
+    archive = _find_archive(scene.root, own)
+    files, linked = _read(scene.root, [path for path in (*changed, *added) if path not in left_out], archive)
     _refuse_ruin(own, [path for path in files if files[path] is None], len(intended))
     beyond = tuple(path for path, why in left_out.items() if why == BEYOND)
     shown = {path: why for path, why in left_out.items() if not path.endswith(_COMPILED)}
-    return Edits(files, shown, tuple(_find_unrecorded(own, intended)), strays, beyond)
+    return Edits(files, shown, tuple(_find_unrecorded(own, intended)), strays, beyond, linked, archive)
 
 
 def _is_any(path: str, globs: Iterable[str]) -> bool:
@@ -160,15 +163,31 @@ def _is_as_intended(full: str, wanted: Intended, executable: bool | None) -> boo
             return found is not None and (found.sha256, found.executable) == (wanted.sha256, wanted.executable)
 
 
-def _read(root: str, paths: Iterable[str]) -> dict[str, Content | None]:
+def _find_archive(root: str, own: Ownership) -> str:
+    """The folder of the installer's cache that the distribution is linked from, file by file; "" where it is not.
+
+    uv does so with ``--link-mode symlink``; RECORD is a file of its own, METADATA a link as all that the wheel has.
+    """
+    metadata = f"{own.distribution.dist_info}/METADATA"
+    full = os.path.join(root, metadata)
+    real = os.path.realpath(full)
+    return real.removesuffix(f"/{metadata}") if os.path.islink(full) and real.endswith(f"/{metadata}") else ""
+
+
+def _read(root: str, paths: Iterable[str], archive: str) -> tuple[dict[str, Content | None], tuple[str, ...]]:
+    """The files as they are, and those that are links into ``archive``. Raises `Unpatchable` for other links."""
     files: dict[str, Content | None] = {}
+    linked: list[str] = []
     problems: list[PatchkitError] = []
     for path, found in observe(root, paths).items():
-        if found.link is not None or found.obstacle:
-            problems.append(refuse_special(path, os.path.join(root, path)))
+        full = os.path.join(root, path)
+        if archive and found.link is not None and os.path.realpath(full) == f"{archive}/{path}" and not found.obstacle:
+            linked.append(path)
+        elif found.link is not None or found.obstacle:
+            problems.append(refuse_special(path, full))
         files[path] = found.content
     raise_all(problems)
-    return files
+    return files, tuple(linked)
 
 
 def _refuse_ruin(own: Ownership, missing: Sequence[str], count: int) -> None:

@@ -820,15 +820,32 @@ def test_a_real_distribution_goes_from_an_edit_to_a_patch_and_back(
     assert without_bytecode(tree(inflection.site_packages)) == pristine
 
 
-def test_with_uvs_symbolic_links_an_edit_is_refused_and_told_why(
+def test_with_uvs_symbolic_links_an_edit_is_captured_and_it_is_said_who_else_has_it(
     tmp_path: Path, make_venv: Callable[..., Venv], uv_install: UvInstall, patchkit: RunPatchkit
 ) -> None:
     venv = make_venv(tmp_path / "venv", with_pip=False)
     wheel = sample_wheel(tmp_path / "wheels")
     uv_install(venv, wheel, link_mode="symlink")
-    (venv.site_packages / MOD).write_bytes(FIVE)  # straight into uv's cache
-    said = patchkit("capture", "some-dist", "--wheel", wheel, env={"VIRTUAL_ENV": str(venv.root)}).expect(3)
-    assert f"{MOD} is a symbolic link to " in said.err
+    (tmp_path / "patches").mkdir()
+
+    def do(*words: str | os.PathLike[str], exit_code: int = 0) -> Finished:
+        return patchkit(*words, cwd=tmp_path, env={"VIRTUAL_ENV": str(venv.root)}).expect(exit_code)
+
+    mod, data = venv.site_packages / MOD, venv.site_packages / DATA
+    mod.write_bytes(FIVE)  # straight into uv's cache
+    shipped, target = data.read_bytes(), put(tmp_path / "elsewhere.txt", b"mine\n")
+    data.unlink()
+    data.symlink_to(target)
+    said = do("capture", "some-dist", "--wheel", wheel, exit_code=3)
+    assert f"{DATA} is a symbolic link to {target}" in said.err and MOD not in said.err
+    data.unlink()
+    put(data, shipped)
+    said = do("capture", "some-dist", "--wheel", wheel)
+    assert f"warning: {MOD} is a link into {mod.resolve().parents[1]}: every environment" in said.err
+    do("verify")
+    cached = mod.resolve()
+    do("revert", "--all")
+    assert (mod.read_bytes(), mod.is_symlink(), cached.read_bytes()) == (WHOLE, False, FIVE)
 
 
 # ---- the documents --------------------------------------------------------------------------------------------
