@@ -31,6 +31,7 @@ from patchkit.footing import (
     find_by_hand,
     find_clashes,
     find_undone,
+    mention_undeclared,
     mention_undone,
     refuse_by_hand,
     require_at_hand,
@@ -196,7 +197,9 @@ def _take_over(
         report = replace(made.report, error=error)
     notices = report.notices
     if report.error is None:
-        notices += find_clashes(open_workplace(options, open_shelf(options).catalog, made.distribution), made.edits)
+        catalog = open_shelf(options).catalog
+        notices += mention_undeclared(catalog, draft.id)
+        notices += find_clashes(open_workplace(options, catalog, made.distribution), made.edits)
     if report.error is not None:
         words = f"{draft.id} is written, and not under management yet: mend the error, then `patchkit apply {draft.id}`"
         notices += (Notice("not-taken-over", words),)

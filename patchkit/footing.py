@@ -14,10 +14,10 @@ from patchkit.errors import Conflict, Drifted, OrderCycle, PatchkitError, Unknow
 from patchkit.fold import Layer, Tree, fold, reverse
 from patchkit.installed import Content, FileState
 from patchkit.model import EntryKind, FileDiff, Notice
-from patchkit.patchset import Patch, PatchId, PatchSet
+from patchkit.patchset import Catalog, Patch, PatchId, PatchSet
 from patchkit.scene import Scene
 from patchkit.survey import Ownership, gather_facts, is_record_kept
-from patchkit.wanted import order_fold, want_apply
+from patchkit.wanted import list_declared, order_fold, want_apply
 
 
 def find_undone(scene: Scene, own: Ownership) -> frozenset[str]:
@@ -167,6 +167,18 @@ def refuse_by_hand(by_hand: ByHand, before: Tree, after: Tree) -> None:
 
 def _comes_out(diff: FileDiff, tree: Tree) -> bool:
     return reverse({path: tree.get(path) for path in diff.paths}, Layer(PatchId("", ""), (diff,))) is not None
+
+
+def mention_undeclared(catalog: Catalog, id: PatchId) -> tuple[Notice, ...]:
+    """A warning where a patch that is applied by its capture is not declared, so that it does not stay everywhere."""
+    try:
+        declared = list_declared(catalog)
+    except PatchkitError:
+        return ()  # the declaration is wrong, and is told when patches are applied
+    if id in declared:
+        return ()
+    words = f"{id} is not declared, by its manifest or a `deselect`: `patchkit apply --exact` would take the edit out"
+    return (Notice("not-declared", words),)
 
 
 def find_clashes(scene: Scene, files: Iterable[str]) -> tuple[Notice, ...]:

@@ -338,6 +338,15 @@ def test_a_capture_that_a_bare_apply_will_refuse_says_so(stage: Stage) -> None:
     stage.run("apply").expect(5)
 
 
+def test_a_capture_under_a_name_that_is_deselected_is_told(stage: Stage) -> None:
+    stage.declare(deselect=["some-dist/captured"])
+    stage.write(MOD, FIVE)
+    [notice] = capture(stage)["warnings"]
+    assert notice["code"] == "not-declared" and "`patchkit apply --exact` would take the edit out" in notice["message"]
+    stage.run("apply", "--exact").expect()
+    assert stage.read() == WHOLE
+
+
 # ---- sources that do not compile ------------------------------------------------------------------------------
 
 
