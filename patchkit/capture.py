@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -212,6 +213,10 @@ def _mention(name: str, edits: Edits) -> Iterator[Notice]:
     if edits.unseen:
         words = f"{len(edits.unseen)} files of {name} have no digest in RECORD, {edits.unseen[0]} among them"
         yield Notice("unrecorded", f"{words}: whether they were edited cannot be told")
+    for glob in edits.idle.exclude:
+        yield Notice("idle-exclude", f"--exclude {shlex.quote(glob)} leaves out nothing: no such file differs")
+    for glob in edits.idle.include:
+        yield Notice("idle-include", f"--include {shlex.quote(glob)} takes nothing: there is no such new file")
     if edits.linked:
         words = f"{edits.linked[0]} is a link into {edits.archive}: every environment that is linked to it has the edit"
         yield Notice("linked", f"{words}, and so has what is installed from there")

@@ -30,12 +30,21 @@ Intended = Digest | Stamp | None  # by RECORD, by the ledger, or: there should b
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the user said of files: globs of those that are no part of the edit, and of stray ones that are."""
+
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Edits:
     """The edited files as they are (None: deleted), and those that are left out, each with the reason.
 
     ``unseen`` are files without a digest in RECORD: nothing shows whether they were edited. Left out are also ``stray``
     files, which are nobody's, in folders that several distributions share, and ``beyond``: edited ones that no patch
     may touch, such as scripts. ``linked`` are edited files that an installer made links into its ``archive``.
+    ``idle`` are the globs of `Chosen` that match no file that differs.
     """
 
     files: Mapping[str, Content | None] = field(default_factory=dict)
@@ -45,6 +54,7 @@ class Edits:
     beyond: tuple[str, ...] = ()
     linked: tuple[str, ...] = ()
     archive: str = ""
+    idle: Chosen = field(default_factory=Chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +63,6 @@ class Shipped:
 
     modes: Mapping[str, bool] = field(default_factory=dict)
     read: Callable[[Iterable[str]], Mapping[str, Content]] = lambda paths: {}
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What the user said of files: globs of those that are no part of the edit, and of stray ones that are."""
-
-    exclude: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
 
 
 def find_edits(
@@ -86,13 +88,22 @@ def find_edits(
     left_out |= {path: f"nobody's, in a shared folder: --include {shlex.quote(path)} takes it" for path in strays}
     unlisted = [path for path in added if path in shipped.modes and path not in left_out]
     left_out |= dict.fromkeys(_pass_over(scene, own, unlisted, shipped), UNLISTED)
-    left_out |= {path: EXCLUDED if _is_any(path, chosen.exclude) else BEYOND for path in _find_beyond(scene.root, own)}
+    beyond = tuple(_find_beyond(scene.root, own))
+    left_out |= {path: EXCLUDED if _is_any(path, chosen.exclude) else BEYOND for path in beyond}
     archive = _find_archive(scene.root, own)
     files, linked = _read(scene.root, [path for path in (*changed, *added) if path not in left_out], archive)
     _refuse_ruin(own, [path for path in files if files[path] is None], len(intended))
-    beyond = tuple(path for path, why in left_out.items() if why == BEYOND)
+    idle = _find_idle(chosen, (*changed, *beyond), (*added, *stray))
     shown = {path: why for path, why in left_out.items() if not path.endswith(_COMPILED)}
-    return Edits(files, shown, tuple(_find_unrecorded(own, intended)), strays, beyond, linked, archive)
+    beyond = tuple(path for path in beyond if left_out[path] == BEYOND)
+    return Edits(files, shown, tuple(_find_unrecorded(own, intended)), strays, beyond, linked, archive, idle)
+
+
+def _find_idle(chosen: Chosen, changed: Iterable[str], new: Sequence[str]) -> Chosen:
+    """The globs that match nothing: none of what was edited, or none of the new files."""
+    whole = (*changed, *new)
+    exclude = tuple(glob for glob in chosen.exclude if not any(matches(path, glob) for path in whole))
+    return Chosen(exclude, tuple(glob for glob in chosen.include if not any(matches(path, glob) for path in new)))
 
 
 def _is_any(path: str, globs: Iterable[str]) -> bool:

@@ -347,6 +347,15 @@ def test_a_capture_under_a_name_that_is_deselected_is_told(stage: Stage) -> None
     assert stage.read() == WHOLE
 
 
+def test_a_glob_that_matches_nothing_is_told(stage: Stage) -> None:
+    stage.write(MOD, FIVE)
+    stage.write(DATA, b"one\n")
+    words = ("--exclude", DATA, "--exclude", "some_dist/mot.py", "--include", "some_dist/new/*", "--dry-run")
+    said = capture(stage, *words)["warnings"]
+    assert [notice["code"] for notice in said] == ["idle-exclude", "idle-include"]
+    assert said[0]["message"] == "--exclude some_dist/mot.py leaves out nothing: no such file differs"
+
+
 # ---- sources that do not compile ------------------------------------------------------------------------------
 
 
