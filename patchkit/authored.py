@@ -36,7 +36,10 @@ def _name(absent_before: bool, absent_after: bool) -> Edit:
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """What `edit` did: the files of a distribution in a work folder. ``next`` is the command to run next."""
+    """What `edit` did: the files of a distribution in a work folder. ``next`` is the command to run next.
+
+    ``below`` are the patches that are in the copies.
+    """
 
     report: Report
     distribution: str
@@ -44,6 +47,7 @@ class WorkReport:
     folder: str
     files: tuple[str, ...]
     next: str
+    below: tuple[PatchId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

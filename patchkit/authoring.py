@@ -31,6 +31,7 @@ from patchkit.errors import (
     VariantExists,
     raise_all,
 )
+from patchkit.footing import require_at_hand, require_order
 from patchkit.installed import Content
 from patchkit.model import Action
 from patchkit.patchset import Catalog, PatchId, Provenance
@@ -94,6 +95,8 @@ def _commit(options: Options, folder: str, work: Work, naming: Naming, find_link
         raise UsageError("the patch needs a name", hint="give one with --patch NAME")
     id = choose_id(shelf, work.distribution, naming.set or work.set or None, patch, "")
     _refuse_increment(folder, work, id)
+    require_at_hand(shelf.catalog.set(id.set), id, work.after)
+    require_order(shelf.catalog.patches, id, work.after)
     diff = make_diff(work.before, edited.files)
     material = Material(id, work.distribution, work.version, diff, naming.summary, naming.provenance, after=work.after)
     if work.rebased and id == PatchId(work.set, work.patch):
@@ -218,7 +221,7 @@ def tell_draft(
     if proposal is not None:
         rows = account_for(proposal.decision, with_python_checks(proposal))
         own = tuple(replace(row, action=Action.NONE) for row in rows if row.id == draft.id)
-        told = [speak_of_draft(problem, draft) for problem in problems]
+        told = [speak_of_draft(problem, draft, command) for problem in problems]
         error = told[0] if len(told) == 1 else Several(told) if told else None
         report = report_on(command, proposal.decision, patches=own, error=error)
     folder, files = draft.patch_set.folder, tuple(draft.files)

@@ -23,7 +23,8 @@ def render_work(work: WorkReport, *, verbose: bool = False, again: str = "") -> 
     """Where the files are that can be edited now, and what to run then."""
     yield from render(work.report)
     files = _number(len(work.files), "file", "files")
-    yield f"{work.distribution} {work.version}, {files} as shipped, to be edited in the work folder"
+    state = f"with {', '.join(map(str, work.below))}" if work.below else "as shipped"
+    yield f"{work.distribution} {work.version}, {files} {state}, to be edited in the work folder"
     yield from (f"  {path}" for path in work.files[: None if verbose else SHOWN_FILES])
     if len(work.files) > SHOWN_FILES and not verbose:
         yield f"  ... and {len(work.files) - SHOWN_FILES} more"

@@ -6,12 +6,12 @@ file is left alone unless it proves to be patched by hand (adopted), or the user
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from patchkit.applied import BaseOrigin, LedgerFile
 from patchkit.errors import Conflict, ForeignFile, NoPristineBytes, PatchkitError
-from patchkit.fold import Layer, Tree, fold, reverse, set_executable
+from patchkit.fold import Layer, Tree, fold, reverse, set_executable, tied_paths
 from patchkit.installed import Content, FileState, Observed, RecordRow, is_same, sha256
 from patchkit.model import ForeignPolicy
 from patchkit.patchset import PatchId
@@ -43,6 +43,12 @@ class Facts:
     @property
     def content(self) -> Content | None:
         return self.observed.content
+
+    @property
+    def at_hand(self) -> tuple[bytes, ...]:
+        """Bytes that may be the shipped ones, wherever they come from."""
+        supplied = None if self.supplied is None else self.supplied.data
+        return tuple(data for data in (self.saved, supplied) if data is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +181,6 @@ def _shipped_mode(facts: Facts, mode: int) -> int:
     return set_executable(mode, shipped.executable) if shipped is not None and known else mode
 
 
-def _supplied_bytes(facts: Facts) -> bytes | None:
-    return None if facts.supplied is None else facts.supplied.data
-
-
 def _origin(facts: Facts) -> BaseOrigin:
     unrecorded = facts.row is not None and facts.row.digest is None
     return BaseOrigin.UNRECORDED if unrecorded else BaseOrigin.RECORDED
@@ -196,9 +198,7 @@ def _restore_patched(facts: Facts) -> Base:
         return Base(facts.path, FileState.PATCHED, before, entry.origin)
     if entry.base is None:
         return _without_pristine(facts, FileState.PATCHED)
-    for data in (facts.saved, _supplied_bytes(facts)):
-        if data is None:
-            continue
+    for data in facts.at_hand:
         content = Content(data, entry.base.mode)
         accepted = entry.origin is BaseOrigin.ACCEPTED and sha256(data) == entry.base.sha256
         if accepted or is_pristine(facts, content):
@@ -263,8 +263,8 @@ def _discard(facts: Facts, state: FileState) -> Base:
         return Base(facts.path, state, None, BaseOrigin.RECORDED, keep=keep)
     if facts.saved is not None and _is_accepted(facts, facts.row):
         return Base(facts.path, state, Content(facts.saved, mode), BaseOrigin.ACCEPTED, keep=keep)
-    for data in (facts.saved, _supplied_bytes(facts)):
-        if data is not None and is_pristine(facts, Content(data, mode)):
+    for data in facts.at_hand:
+        if is_pristine(facts, Content(data, mode)):
             return Base(facts.path, state, Content(data, mode), _origin(facts), keep=keep)
     return _without_pristine(facts, state)
 
@@ -287,48 +287,35 @@ def _without_pristine(facts: Facts, state: FileState) -> Base:
 
 
 def _adopt(facts: Mapping[str, Facts], layers: Sequence[Layer]) -> dict[str, Base]:
-    """Files patched by hand: taking the wanted patches out, from the last down, gives the shipped bytes."""
+    """Files patched by hand: taking the wanted patches out, from the last down, gives the base in force."""
     adopted: dict[str, Base] = {}
-    for component in _components(facts, layers):
+    for component in tied_paths(facts, layers):
         members = {path: facts[path] for path in component}
         states = {path: classify(fact) for path, fact in members.items()}
         if not any(state in (FileState.FOREIGN, FileState.MISSING) for state in states.values()):
             continue
         found = {path: fact.content for path, fact in members.items()}
         tree, taken = _take_out(found, layers)
-        if taken and all(_is_proved(fact, tree[path]) for path, fact in members.items()):
+        origins = {path: _prove(fact, tree[path]) for path, fact in members.items()}
+        if taken and all(origins.values()):
             adopted |= {
-                path: Base(path, state, tree[path], BaseOrigin.RECORDED, adopted=taken)
+                path: Base(path, state, tree[path], origin, adopted=taken)
                 for path, state in states.items()
-                if state in (FileState.FOREIGN, FileState.MISSING)
+                if state in (FileState.FOREIGN, FileState.MISSING) and (origin := origins[path]) is not None
             }
     return adopted
 
 
-def _is_proved(facts: Facts, content: Content | None) -> bool:
-    """First contact with an unrecorded file proves nothing, so it is no proof here."""
+def _prove(facts: Facts, content: Content | None) -> BaseOrigin | None:
+    """By whose word ``content`` is the base; None: by nobody's. First contact with an unrecorded file is no proof."""
     unproved = facts.row is not None and facts.row.digest is None and facts.entry is None
-    return not facts.observed.obstacle and not unproved and is_pristine(facts, content)
-
-
-def _components(facts: Mapping[str, Facts], layers: Sequence[Layer]) -> Iterable[tuple[str, ...]]:
-    """The paths of ``facts``, those together that a rename ties to each other."""
-    leader = {path: path for path in facts}
-
-    def find(path: str) -> str:
-        while leader[path] != path:
-            path = leader[path]
-        return path
-
-    for layer in layers:
-        for diff in layer.diffs:
-            if all(path in leader for path in diff.paths):
-                first, *rest = (find(path) for path in diff.paths)
-                leader.update(dict.fromkeys(rest, first))
-    groups: dict[str, list[str]] = {}
-    for path in facts:
-        groups.setdefault(find(path), []).append(path)
-    return [tuple(group) for group in groups.values()]
+    if facts.observed.obstacle or unproved:
+        return None
+    if is_pristine(facts, content):
+        return BaseOrigin.RECORDED
+    base = facts.entry.base if facts.entry is not None else None
+    known = base is not None and content is not None and sha256(content.data) == base.sha256
+    return BaseOrigin.ACCEPTED if known and facts.row is not None and _is_accepted(facts, facts.row) else None
 
 
 def _take_out(found: Tree, layers: Sequence[Layer]) -> tuple[Tree, tuple[PatchId, ...]]:

@@ -57,6 +57,8 @@ def _is_created(diff: FileDiff, path: str) -> bool:
 
 def refuse_kind(path: str) -> str:
     """Files that no patch may touch, whoever owns them ("" for all others)."""
+    if path.startswith("/") or ".." in path.split("/"):
+        return f"{path} lies outside the site root, as scripts and data do; patches may not leave it"
     top = path.partition("/")[0].lower()
     if top.endswith((".dist-info", ".egg-info")):
         return f"{path} is metadata of an installed distribution, which installers own"

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from patchkit.applied import LedgerFile
 from patchkit.authored import WorkReport
 from patchkit.authoring import open_workplace
 from patchkit.bounds import refuse_kind
@@ -15,7 +16,7 @@ from patchkit.catalog import find_folders
 from patchkit.difference import is_binary
 from patchkit.drafts import Shelf, require_distribution, suggest_set
 from patchkit.errors import NoPatchSets, PatchkitError, Unpatchable, UsageError, raise_all
-from patchkit.installed import Content
+from patchkit.installed import Content, sha256
 from patchkit.model import Notice
 from patchkit.origins import Source, find_below, read_intended, read_pristine, require_ownership
 from patchkit.patchset import PatchId
@@ -82,7 +83,7 @@ def edit(options: Options, distribution: str, files: Sequence[str], how: EditOpt
     short = os.path.relpath(folder)
     words = ["patchkit", "commit", folder if short.startswith("..") else short]
     words += ["--set", suggest_set(Shelf(catalog, ""), name), "--patch", "NAME"]
-    return WorkReport(report, name, version, folder, tuple(copies.files), shlex.join(words))
+    return WorkReport(report, name, version, folder, tuple(copies.files), shlex.join(words), copies.below)
 
 
 def _refuse_inside(root: str, folder: str) -> None:
@@ -94,14 +95,17 @@ def _refuse_inside(root: str, folder: str) -> None:
 
 def _copy(scene: Scene, name: str, files: Sequence[str], how: EditOptions) -> _Copies:
     own = require_ownership(scene, name)
-    paths = _choose_files(scene, own, files) if files else _list_texts(scene, own)
+    present = _list_present(scene, own, on_top=how.on_top)
+    named = _choose_files(scene, own, present, files) if files else dict.fromkeys(_list_texts(scene, present), False)
+    paths = [*named]
+    _refuse_kinds(paths)
     below = tuple(applied.id for applied in find_below(scene, paths))
     if how.on_top:
         found, below = read_intended(scene, own, paths, how.source)
     else:
         found = read_pristine(scene, own, paths, how.source)
     kept = {path: content for path, content in found.items() if content is not None}
-    _refuse_files(own, paths, kept, asked=bool(files))
+    _refuse_files(own, [path for path in paths if named[path]], kept, on_top=how.on_top)
     notices = tuple(_mention(scene, kept, below, how))
     return _Copies(scene, own, kept, below if how.on_top else (), notices)
 
@@ -111,50 +115,64 @@ def _mention(scene: Scene, kept: Mapping[str, Content], below: Sequence[PatchId]
         words = f"these files are patched by {', '.join(map(str, below))}, and the copies are as shipped"
         yield Notice("patched-files", f"{words}; --on-top copies them with these patches in them")
     observed = observe(scene.root, kept)
+    state = "with the patches and without the edit" if how.on_top else "as shipped"
     for path, content in kept.items():
         there = observed[path].content
         entry = scene.ledger.file(path)
-        if there is not None and there.data != content.data and entry is None:
-            words = f"{path} was edited in place, and the copy is as shipped"
+        stamps = (entry.written, entry.base) if entry is not None else ()
+        expected = {sha256(content.data), *(stamp.sha256 for stamp in stamps if stamp is not None)}
+        if there is not None and sha256(there.data) not in expected:
+            words = f"{path} was edited in place, and the copy is {state}"
             yield Notice("edited-in-place", f"{words}; `patchkit capture` makes a patch of such an edit")
 
 
-def _list_texts(scene: Scene, own: Ownership) -> list[str]:
-    """All files of the distribution that a patch may touch and that are text."""
+def _list_present(scene: Scene, own: Ownership, *, on_top: bool) -> list[str]:
+    """The files that a distribution shipped; ``on_top`` also those that patches created."""
+    return [*dict.fromkeys((*own.rows, *(file.path for file in _list_patched(scene, own) if on_top)))]
+
+
+def _list_patched(scene: Scene, own: Ownership) -> Iterator[LedgerFile]:
+    return (file for file in scene.ledger.files if file.distribution == own.distribution.name)
+
+
+def _list_texts(scene: Scene, present: Sequence[str]) -> list[str]:
+    """Those of ``present`` that a patch may touch and that are text."""
     return [
-        path
-        for path in own.rows
-        if not path.startswith(("../", "/"))
-        and not refuse_kind(path)
-        and not is_binary(read_head(os.path.join(scene.root, path)))
+        path for path in present if not refuse_kind(path) and not is_binary(read_head(os.path.join(scene.root, path)))
     ]
 
 
-def _choose_files(scene: Scene, own: Ownership, names: Sequence[str]) -> list[str]:
-    known = dict.fromkeys((*own.rows, *(file.path for file in scene.ledger.files)))
-    found: dict[str, None] = {}
+def _choose_files(scene: Scene, own: Ownership, present: Sequence[str], names: Sequence[str]) -> dict[str, bool]:
+    """The files that ``names`` mean, and whether each is named by itself; such a one need not be among ``present``."""
+    known = dict.fromkeys((*own.rows, *(file.path for file in _list_patched(scene, own))))
+    found: dict[str, bool] = {}
     problems: list[PatchkitError] = []
     for name in names:
-        paths = list(_find_files(scene, known, name))
+        paths = dict(_find_files(scene, known, present, name))
         if not paths:
             problems.append(_explain_unknown(scene, own, known, name))
-        found.update(dict.fromkeys(paths))
+        found |= {path: named or found.get(path, False) for path, named in paths.items()}
     raise_all(problems)
-    return list(found)
+    return found
 
 
-def _find_files(scene: Scene, known: Mapping[str, None], name: str) -> Iterator[str]:
-    """What a word on the command line stands for: a path, a folder's files, or a module by its dotted name."""
+def _find_files(
+    scene: Scene, known: Mapping[str, None], present: Sequence[str], name: str
+) -> Iterator[tuple[str, bool]]:
+    """What a word on the command line stands for: a path, a folder's files, or a module by its dotted name.
+
+    The second value tells whether it is the name of this one file.
+    """
     path = os.path.relpath(name, scene.root) if os.path.isabs(name) else os.path.normpath(name)
     path = path.replace(os.sep, "/")
     if path in known:
-        yield path
+        yield path, True
         return
-    inside = [each for each in known if each.startswith(f"{path}/") and not refuse_kind(each)]
+    inside = [each for each in present if each.startswith(f"{path}/")]
     if inside:
-        yield from (each for each in inside if not is_binary(read_head(os.path.join(scene.root, each))))
+        yield from ((each, False) for each in _list_texts(scene, inside))
     elif _DOTTED.fullmatch(name):
-        yield from (each for each in module_paths(name) if each in known)
+        yield from ((each, True) for each in module_paths(name) if each in known)
 
 
 def _explain_unknown(scene: Scene, own: Ownership, known: Mapping[str, None], name: str) -> UsageError:
@@ -165,21 +183,28 @@ def _explain_unknown(scene: Scene, own: Ownership, known: Mapping[str, None], na
         words = f"{name} is there, and RECORD of {dist.name} {dist.version} has no row for it: no patch may touch it"
         return UsageError(words, hint=f"`pip install --force-reinstall --no-deps {dist.name}=={dist.version}` may help")
 
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, [path for path in known if not refuse_kind(path)], n=1)
     words = f"{dist.name} {dist.version} has no file {name!r}"
     ways = "name it as RECORD does, such as some_dist/module.py; a new file is simply made in the work folder"
     return UsageError(words, hint=f"did you mean {close[0]!r}?" if close else ways)
 
 
-def _refuse_files(own: Ownership, paths: Sequence[str], kept: Mapping[str, Content], *, asked: bool) -> None:
+def _refuse_kinds(paths: Sequence[str]) -> None:
+    """Raise for files that no patch may touch, before their shipped bytes are looked for."""
+    hint = "leave it out; without FILE all text files are copied that a patch may touch"
+    raise_all([Unpatchable(words, hint=hint) for path in paths if (words := refuse_kind(path))])
+
+
+def _refuse_files(own: Ownership, paths: Sequence[str], kept: Mapping[str, Content], *, on_top: bool) -> None:
+    """Raise for those of ``paths``, which were named one by one, that cannot be copied or are not text."""
     problems: list[PatchkitError] = []
     for path in paths:
-        words = refuse_kind(path)
-        if words:
-            problems.append(Unpatchable(words))
+        if path not in kept and on_top:
+            words = f"{path} is not there with the applied patches in place: one of them deletes or renames it"
+            problems.append(UsageError(words, hint="name another file, or copy this one as shipped, without --on-top"))
         elif path not in kept:
             words = f"{path} is no file that {own.distribution.name} shipped: an applied patch creates it"
             problems.append(UsageError(words, hint="--on-top copies it as the patches left it"))
-        elif asked and is_binary(kept[path].data):
+        elif is_binary(kept[path].data):
             problems.append(Unpatchable(f"{path} is a binary file; only text can be patched"))
     raise_all(problems)

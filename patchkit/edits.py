@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchkit.bounds import refuse_kind
@@ -15,39 +15,18 @@ from patchkit.noise import is_noise
 from patchkit.paths import matches
 from patchkit.record import read_record
 from patchkit.scene import Scene
-from patchkit.site import has_digest, observe, read_plain
+from patchkit.site import has_digest, observe, read_plain, walk_folder
 from patchkit.survey import Ownership
 from patchkit.workfolder import refuse_special
 
 EXCLUDED = "excluded"
 UNLISTED = "shipped, and RECORD has no row for it"
 NOISE = "left behind by a program"
+BEYOND = "edited, and no patch may touch it"
 _STEP = 200  # files between two reports of progress
 _COMPILED = (".pyc", ".pyo")
 
 Intended = Digest | Stamp | None  # by RECORD, by the ledger, or: there should be no file
-
-
-@dataclass(frozen=True, slots=True)
-class Edits:
-    """The edited files as they are (None: deleted), and those that are left out, each with the reason.
-
-    ``unseen`` are files without a digest in RECORD: nothing shows whether they were edited. ``stray`` are files that
-    are nobody's, in folders that several distributions share; they are left out too.
-    """
-
-    files: Mapping[str, Content | None] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    unseen: tuple[str, ...] = ()
-    stray: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Shipped:
-    """What the wheels of a release tell: its files with their executable bits, and their contents when asked."""
-
-    modes: Mapping[str, bool] = field(default_factory=dict)
-    read: Callable[[Iterable[str]], Mapping[str, Content]] = lambda paths: {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +37,49 @@ class Chosen:
     include: tuple[str, ...] = ()
 
 
-def find_edits(scene: Scene, own: Ownership, chosen: Chosen, progress: Progress, shipped: Shipped) -> Edits:
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """The edited files as they are (None: deleted), and those that are left out, each with the reason.
+
+    ``unseen`` are files without a digest in RECORD: nothing shows whether they were edited. Left out are also ``stray``
+    files, which are nobody's, in folders that several distributions share, and ``beyond``: edited ones that no patch
+    may touch, such as scripts. ``linked`` are edited files that an installer made links into its ``archive``.
+    ``idle`` are the globs of `Chosen` that match no file that differs.
+    """
+
+    files: Mapping[str, Content | None] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
+    stray: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
+    archive: str = ""
+    idle: Chosen = field(default_factory=Chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """What the wheels of a release tell: its files with their executable bits, and their contents when asked."""
+
+    modes: Mapping[str, bool] = field(default_factory=dict)
+    read: Callable[[Iterable[str]], Mapping[str, Content]] = lambda paths: {}
+
+
+def find_edits(
+    scene: Scene,
+    own: Ownership,
+    chosen: Chosen,
+    progress: Progress,
+    shipped: Shipped,
+    undone: Collection[str] = (),
+) -> Edits:
     """All that differs from what should be installed, but for what was chosen to be left out.
 
-    ``shipped`` is what a wheel tells beside RECORD: executable bits, and files that RECORD has no row for. Raises
-    `Unpatchable` for what is no plain file any more and for such a file that was edited, `NotInstalled` where most of
-    the files are gone.
+    ``shipped`` is what a wheel tells beside RECORD: executable bits, and files that RECORD has no row for. ``undone``
+    are patched files that are as shipped again, which is no edit. Raises `Unpatchable` for what is no plain file any
+    more and for a file without a row that was edited, `NotInstalled` where most of the files are gone.
     """
-    intended = _list_intended(scene, own)
+    intended = _list_intended(scene, own, undone)
     changed = list(_find_changed(scene.root, intended, shipped.modes, progress))
     added, stray = _find_added(scene, own, intended, chosen)
     left_out = {path: NOISE for path in added if is_noise(path)}
@@ -74,10 +88,22 @@ def find_edits(scene: Scene, own: Ownership, chosen: Chosen, progress: Progress,
     left_out |= {path: f"nobody's, in a shared folder: --include {shlex.quote(path)} takes it" for path in strays}
     unlisted = [path for path in added if path in shipped.modes and path not in left_out]
     left_out |= dict.fromkeys(_pass_over(scene, own, unlisted, shipped), UNLISTED)
-    files = _read(scene.root, [path for path in (*changed, *added) if path not in left_out])
+    beyond = tuple(_find_beyond(scene.root, own))
+    left_out |= {path: EXCLUDED if _is_any(path, chosen.exclude) else BEYOND for path in beyond}
+    archive = _find_archive(scene.root, own)
+    files, linked = _read(scene.root, [path for path in (*changed, *added) if path not in left_out], archive)
     _refuse_ruin(own, [path for path in files if files[path] is None], len(intended))
+    idle = _find_idle(chosen, (*changed, *beyond), (*added, *stray))
     shown = {path: why for path, why in left_out.items() if not path.endswith(_COMPILED)}
-    return Edits(files, shown, tuple(_find_unrecorded(own, intended)), strays)
+    beyond = tuple(path for path in beyond if left_out[path] == BEYOND)
+    return Edits(files, shown, tuple(_find_unrecorded(own, intended)), strays, beyond, linked, archive, idle)
+
+
+def _find_idle(chosen: Chosen, changed: Iterable[str], new: Sequence[str]) -> Chosen:
+    """The globs that match nothing: none of what was edited, or none of the new files."""
+    whole = (*changed, *new)
+    exclude = tuple(glob for glob in chosen.exclude if not any(matches(path, glob) for path in whole))
+    return Chosen(exclude, tuple(glob for glob in chosen.include if not any(matches(path, glob) for path in new)))
 
 
 def _is_any(path: str, globs: Iterable[str]) -> bool:
@@ -103,20 +129,27 @@ def _pass_over(scene: Scene, own: Ownership, unlisted: Sequence[str], shipped: S
     return unlisted
 
 
-def _list_intended(scene: Scene, own: Ownership) -> dict[str, Intended]:
+def _list_intended(scene: Scene, own: Ownership, undone: Collection[str]) -> dict[str, Intended]:
     found: dict[str, Intended] = {
-        path: row.digest
-        for path, row in own.rows.items()
-        if row.digest is not None and not path.startswith(("../", "/")) and not refuse_kind(path)
+        path: row.digest for path, row in own.rows.items() if row.digest is not None and not refuse_kind(path)
     }
     ours = [file for file in scene.ledger.files if file.distribution == own.distribution.name]
-    return found | {file.path: file.written for file in ours}
+    return found | {file.path: file.written for file in ours if file.path not in undone}
 
 
 def _find_unrecorded(own: Ownership, intended: Mapping[str, Intended]) -> Iterator[str]:
     for path, row in own.rows.items():
-        if row.digest is None and path not in intended and not path.startswith(("../", "/")) and not refuse_kind(path):
+        if row.digest is None and path not in intended and not refuse_kind(path):
             yield path
+
+
+def _find_beyond(root: str, own: Ownership) -> Iterator[str]:
+    """The files that are not as RECORD has them and that no patch may touch. Some installers put a script elsewhere."""
+    for path, row in own.rows.items():
+        if row.digest is not None and not path.endswith(_COMPILED) and refuse_kind(path):
+            full = os.path.join(root, path)
+            if os.path.isfile(full) and not has_digest(full, row.digest):
+                yield path
 
 
 def _find_changed(
@@ -141,15 +174,31 @@ def _is_as_intended(full: str, wanted: Intended, executable: bool | None) -> boo
             return found is not None and (found.sha256, found.executable) == (wanted.sha256, wanted.executable)
 
 
-def _read(root: str, paths: Iterable[str]) -> dict[str, Content | None]:
+def _find_archive(root: str, own: Ownership) -> str:
+    """The folder of the installer's cache that the distribution is linked from, file by file; "" where it is not.
+
+    uv does so with ``--link-mode symlink``; RECORD is a file of its own, METADATA a link as all that the wheel has.
+    """
+    metadata = f"{own.distribution.dist_info}/METADATA"
+    full = os.path.join(root, metadata)
+    real = os.path.realpath(full)
+    return real.removesuffix(f"/{metadata}") if os.path.islink(full) and real.endswith(f"/{metadata}") else ""
+
+
+def _read(root: str, paths: Iterable[str], archive: str) -> tuple[dict[str, Content | None], tuple[str, ...]]:
+    """The files as they are, and those that are links into ``archive``. Raises `Unpatchable` for other links."""
     files: dict[str, Content | None] = {}
+    linked: list[str] = []
     problems: list[PatchkitError] = []
     for path, found in observe(root, paths).items():
-        if found.link is not None or found.obstacle:
-            problems.append(refuse_special(path, os.path.join(root, path)))
+        full = os.path.join(root, path)
+        if archive and found.link is not None and os.path.realpath(full) == f"{archive}/{path}" and not found.obstacle:
+            linked.append(path)
+        elif found.link is not None or found.obstacle:
+            problems.append(refuse_special(path, full))
         files[path] = found.content
     raise_all(problems)
-    return files
+    return files, tuple(linked)
 
 
 def _refuse_ruin(own: Ownership, missing: Sequence[str], count: int) -> None:
@@ -194,7 +243,7 @@ def _is_inside(path: str, homes: set[str]) -> bool:
 
 
 def _walk(root: str, folder: str) -> Iterator[str]:
-    for place, folders, files in os.walk(os.path.join(root, folder)):
+    for place, folders, files in walk_folder(os.path.join(root, folder)):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         here = os.path.relpath(place, root).replace(os.sep, "/")
         linked = [name for name in folders if os.path.islink(os.path.join(place, name))]

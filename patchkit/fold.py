@@ -205,6 +205,26 @@ def reverse(tree: Tree, layer: Layer) -> Tree | None:
     return result.tree if result.outcomes[layer.id].fits else None
 
 
+def tied_paths(paths: Iterable[str], layers: Iterable[Layer]) -> list[tuple[str, ...]]:
+    """``paths`` in groups: those together that a rename ties to each other."""
+    leader = {path: path for path in paths}
+
+    def find(path: str) -> str:
+        while leader[path] != path:
+            path = leader[path]
+        return path
+
+    for layer in layers:
+        for diff in layer.diffs:
+            if all(path in leader for path in diff.paths):
+                first, *rest = (find(path) for path in diff.paths)
+                leader.update(dict.fromkeys(rest, first))
+    groups: dict[str, list[str]] = {}
+    for path in leader:
+        groups.setdefault(find(path), []).append(path)
+    return [tuple(group) for group in groups.values()]
+
+
 def compare_upstream(base: Tree, layer: Layer) -> tuple[FileOutcome, ...]:
     """For each entry: which of its hunks are in the pristine file already.
 

@@ -126,8 +126,11 @@ def _try_on_wheel(catalog: Catalog, work: Work, draft: Draft, folders: Sequence[
             return try_patch(scene, pristine, scene.catalog.patches[draft.id])
 
 
-def speak_of_draft(problem: PatchkitError, draft: Draft) -> PatchkitError:
+def speak_of_draft(problem: PatchkitError, draft: Draft, command: str) -> PatchkitError:
     """``problem`` with a hint that works on a patch that was not written: no other command knows of it."""
+    if isinstance(problem, ForeignFile) and command == "capture":
+        words = "nothing was written; capture the edit of that file too (without --exclude), or put the file back"
+        return ForeignFile(problem.message, hint=words)
     if isinstance(problem, ForeignFile):
         name = draft.patch_set.distribution
         back = f"`pip install --force-reinstall --no-deps {name}=={draft.version}` puts back what was shipped"

@@ -277,6 +277,16 @@ def has_digest(path: str, digest: Digest) -> bool:
         raise NotReadable(f"{path} cannot be read: {error.strerror}") from error
 
 
+def walk_folder(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """What os.walk gives of ``top``, top-down. `NotReadable` for a folder that may not be listed: it is not empty."""
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise NotReadable(f"{error.filename} cannot be listed: {error.strerror}") from error
+
+    yield from os.walk(top, onerror=refuse)
+
+
 def observe(root: str, paths: Iterable[str]) -> dict[str, Observed]:
     """Each path as it is on disk below ``root``; a symbolic link is read through and said to be one."""
     real_root = os.path.realpath(root)

@@ -19,7 +19,7 @@ from patchkit.installed import Content, sha256
 from patchkit.noise import is_noise
 from patchkit.outputs import write_folder, write_output
 from patchkit.patchset import PatchId
-from patchkit.site import read_plain
+from patchkit.site import read_plain, walk_folder
 from patchkit.versions import is_version, normalised
 
 HOME = "patchkit-edit"
@@ -196,7 +196,7 @@ def _leave_out(path: str, work: Work) -> str:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in walk_folder(folder):
         here = os.path.relpath(place, folder)
         if here == ".":
             folders[:] = [name for name in folders if name != OWN]

@@ -137,6 +137,32 @@ def test_a_file_that_cannot_be_edited_is_refused_in_words(case: str, stage: Stag
     assert not (stage.folder / "patchkit-edit").exists()
 
 
+def add_script(stage: Stage) -> Path:
+    """A script as installers put it: beside the site root, with a row in RECORD that leads out of it."""
+    script = put(stage.folder / "bin" / "some-tool", b"#!/bin/sh\necho tool\n", 0o755)
+    row = f"../bin/some-tool,{worlds.record_digest(script.read_bytes())},{script.stat().st_size}\n"
+    stage.record.write_text(row + stage.record.read_text("utf-8"), "utf-8")
+    return script
+
+
+@pytest.mark.parametrize("named", [["../bin/some-tool"], [MOD, "../bin/some-tool"]])
+def test_a_file_outside_the_site_root_is_no_file_to_edit_and_nothing_is_written_beside_the_work_folder(
+    named: list[str], stage: Stage
+) -> None:
+    script = add_script(stage)
+    outside = tree(stage.folder)
+    for name in (named, [*named[:-1], str(script)]):
+        error = refused(stage, "edit", "some-dist", *name, "--into", "deep/w", exit_code=3)
+        assert error["code"] == "unpatchable-file" and "lies outside the site root" in error["message"]
+    assert tree(stage.folder) == outside
+
+
+def test_a_file_outside_the_site_root_that_was_edited_is_refused_for_what_it_is(stage: Stage) -> None:
+    add_script(stage).write_bytes(b"#!/bin/sh\necho mine\n")
+    error = refused(stage, "edit", "some-dist", "../bin/some-tool", "--find-links", wheels(stage), exit_code=3)
+    assert error["code"] == "unpatchable-file" and "wheel" not in error["hint"]
+
+
 def test_a_distribution_that_is_not_there_is_refused(stage: Stage) -> None:
     assert refused(stage, "edit", "absent", exit_code=4)["code"] == "not-installed"
     assert refused(stage, "edit", "a b", exit_code=2)["code"] == "usage"
@@ -158,12 +184,46 @@ def test_a_patched_file_is_copied_as_shipped_or_on_top_with_the_patches(stage: S
     assert b"line_5 = 'cinq'\n" in stage.read()
 
 
+def test_on_top_of_a_patch_that_renames_deletes_and_creates_files_the_copies_are_what_it_left(stage: Stage) -> None:
+    new, moved = "some_dist/new.py", "some_dist/stones.py"
+    before = {BLOCKS: SHIPPED[BLOCKS], moved: None, DATA: SHIPPED[DATA], new: None}
+    after = {BLOCKS: None, moved: SHIPPED[BLOCKS], DATA: None, new: b"new = 1\n"}
+    stage.add("fix", patch("one", make_diff(before, after)))
+    stage.run("apply").expect()
+    left = {"some_dist/__init__.py", MOD, TOOL, new, moved}
+    for words in ([], ["some_dist"]):
+        work = open_work(stage, *words, "--on-top")
+        assert {path.relative_to(work).as_posix() for path in (work / "some_dist").rglob("*")} == left
+        assert set(stage.json("edit", "some-dist", *words)["files"]) == set(SHIPPED)
+    assert "5 files with fix/one, to be" in stage.run("edit", "some-dist", "--on-top").expect().out
+    error = refused(stage, "edit", "some-dist", DATA, "--on-top", exit_code=2)
+    assert "one of them deletes or renames it" in error["message"] and "without --on-top" in error["hint"]
+    assert "--on-top copies it" in refused(stage, "edit", "some-dist", new, exit_code=2)["hint"]
+
+    put(work / DATA, b"another\n")
+    stage.json("commit", work, "--set", "own", "--patch", "again")
+    assert manifest(stage, "own").patches[0].after == (PatchId("fix", "one"),)
+    stage.run("apply").expect()
+    assert stage.read(DATA) == b"another\n"
+
+
 def test_a_file_that_was_edited_in_place_is_copied_as_its_wheel_has_it(stage: Stage) -> None:
     stage.write(MOD, FIVE)
     said = stage.json("edit", "some-dist", MOD, "--find-links", wheels(stage))
     assert [notice["code"] for notice in said["warnings"]] == ["edited-in-place"]
     assert (Path(said["folder"]) / MOD).read_bytes() == SHIPPED[MOD]
     assert stage.read() == FIVE
+
+
+def test_an_edit_of_a_patched_file_is_told_by_edit_and_the_patch_alone_is_none(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.run("apply").expect()
+    edits = [("edit", "some-dist", MOD), ("edit", "some-dist", MOD, "--on-top")]
+    told = [[notice["code"] for notice in stage.json(*words)["warnings"]] for words in edits]
+    assert told == [["patched-files"], []]
+    stage.write(MOD, FIVE + b"end = 1\n")
+    told = [[notice["code"] for notice in stage.json(*words)["warnings"]] for words in edits]
+    assert told == [["patched-files", "edited-in-place"], ["edited-in-place"]]
 
 
 # ---- commit ---------------------------------------------------------------------------------------------------
@@ -781,15 +841,32 @@ def test_a_real_distribution_goes_from_an_edit_to_a_patch_and_back(
     assert without_bytecode(tree(inflection.site_packages)) == pristine
 
 
-def test_with_uvs_symbolic_links_an_edit_is_refused_and_told_why(
+def test_with_uvs_symbolic_links_an_edit_is_captured_and_it_is_said_who_else_has_it(
     tmp_path: Path, make_venv: Callable[..., Venv], uv_install: UvInstall, patchkit: RunPatchkit
 ) -> None:
     venv = make_venv(tmp_path / "venv", with_pip=False)
     wheel = sample_wheel(tmp_path / "wheels")
     uv_install(venv, wheel, link_mode="symlink")
-    (venv.site_packages / MOD).write_bytes(FIVE)  # straight into uv's cache
-    said = patchkit("capture", "some-dist", "--wheel", wheel, env={"VIRTUAL_ENV": str(venv.root)}).expect(3)
-    assert f"{MOD} is a symbolic link to " in said.err
+    (tmp_path / "patches").mkdir()
+
+    def do(*words: str | os.PathLike[str], exit_code: int = 0) -> Finished:
+        return patchkit(*words, cwd=tmp_path, env={"VIRTUAL_ENV": str(venv.root)}).expect(exit_code)
+
+    mod, data = venv.site_packages / MOD, venv.site_packages / DATA
+    mod.write_bytes(FIVE)  # straight into uv's cache
+    shipped, target = data.read_bytes(), put(tmp_path / "elsewhere.txt", b"mine\n")
+    data.unlink()
+    data.symlink_to(target)
+    said = do("capture", "some-dist", "--wheel", wheel, exit_code=3)
+    assert f"{DATA} is a symbolic link to {target}" in said.err and MOD not in said.err
+    data.unlink()
+    put(data, shipped)
+    said = do("capture", "some-dist", "--wheel", wheel)
+    assert f"warning: {MOD} is a link into {mod.resolve().parents[1]}: every environment" in said.err
+    do("verify")
+    cached = mod.resolve()
+    do("revert", "--all")
+    assert (mod.read_bytes(), mod.is_symlink(), cached.read_bytes()) == (WHOLE, False, FIVE)
 
 
 # ---- the documents --------------------------------------------------------------------------------------------

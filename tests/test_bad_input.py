@@ -423,6 +423,31 @@ def test_an_installed_file_that_may_not_be_read_is_told(stage: Stage, closed: Ca
     assert said.exit_code in (4, 5) and str(stage.site / MOD) in said.err
 
 
+def test_a_folder_of_a_work_folder_that_may_not_be_listed_is_not_taken_for_deleted_files(
+    stage: Stage, closed: Callable[[Path], None]
+) -> None:
+    work = stage.folder / "work"
+    stage.run("edit", "some-dist", "--into", work).expect(0)
+    put(work / "some_dist" / "new.py", b"new = 1\n")
+    put(work / "some_dist" / "inner" / "other.py", b"other = 1\n")
+    stage.run("commit", work, "--patch", "two", "--dry-run").expect(0)
+    closed(work / "some_dist" / "inner")
+    before = tree(stage.patches)
+    said = as_another(stage, "commit", str(work), "--patch", "two", "--dry-run").expect(4)
+    assert f"{work / 'some_dist' / 'inner'} cannot be listed" in said.err
+    assert tree(stage.patches) == before
+
+
+def test_a_new_folder_that_may_not_be_listed_is_not_left_out_of_a_capture(
+    stage: Stage, closed: Callable[[Path], None]
+) -> None:
+    put(stage.site / "some_dist" / "inner" / "other.py", b"other = 1\n")
+    stage.run("capture", "some-dist", "--dry-run").expect(0)
+    closed(stage.site / "some_dist" / "inner")
+    said = as_another(stage, "capture", "some-dist", "--dry-run").expect(4)
+    assert f"{stage.site / 'some_dist' / 'inner'} cannot be listed" in said.err
+
+
 # ---- transactions of others -----------------------------------------------------------------------------------
 
 

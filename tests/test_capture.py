@@ -8,11 +8,26 @@ from typing import Any
 
 import pytest
 
-from stages import BLOCKS, LINES, MOD, SHIPPED, TOOL, Stage, edit, make_diff, make_stage, patch, sample_wheel, with_line
-from test_authoring import FIVE, WHOLE, manifest, wheels
+from stages import (
+    BLOCKS,
+    DATA,
+    LINES,
+    MOD,
+    SHIPPED,
+    TOOL,
+    Stage,
+    edit,
+    make_diff,
+    make_stage,
+    patch,
+    sample_wheel,
+    with_line,
+)
+from test_authoring import FIVE, WHOLE, add_script, manifest, wheels
 from worlds import UvInstall, Venv, tree
 
 SCRIPT = "some_dist/script.py"
+NEW = "some_dist/new.py"
 
 
 @pytest.fixture
@@ -153,6 +168,192 @@ def test_a_file_that_was_renamed_in_place_is_captured_as_a_rename(stage: Stage) 
     assert stage.tree() == pristine
     stage.run("apply").expect()
     assert not (stage.site / BLOCKS).exists() and stage.states() == {"some-dist/captured": "applied"}
+
+
+# ---- after the same version was installed anew ----------------------------------------------------------------
+
+
+def installed_anew(stage: Stage) -> None:
+    """fix/one was applied, and an installer put back what was shipped."""
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n") + make_diff({NEW: None}, {NEW: b"new = 1\n"})))
+    stage.run("apply").expect()
+    [wheel] = (stage.folder / "wheels").iterdir()
+    stage.reinstall(wheel)
+
+
+def test_files_that_are_as_shipped_again_are_no_edit_and_the_patch_is_named(stage: Stage) -> None:
+    installed_anew(stage)
+    error = refused(stage, exit_code=1)
+    assert error["code"] == "no-change" and error["hint"].startswith("fix/one is not in some_dist/mod.py any more")
+    stage.write(DATA, b"one\nzwei\nthree\n")
+    said = capture(stage)
+    assert {each["path"]: each["edit"] for each in said["edits"]} == {DATA: "modified"}
+    assert [notice["code"] for notice in said["warnings"]] == ["drifted"]
+    assert stage.states() == {"fix/one": "drifted", "fix/captured": "applied"}
+    stage.run("apply").expect()
+    assert (stage.read(), stage.read(NEW), stage.read(DATA)) == (FIVE, b"new = 1\n", b"one\nzwei\nthree\n")
+    stage.run("verify").expect()
+
+
+def test_an_edit_of_what_was_installed_anew_does_not_take_the_patch_out(stage: Stage) -> None:
+    installed_anew(stage)
+    stage.write(MOD, with_line(30, b"line_30 = 0\n"))
+    error = refused(stage, exit_code=4)
+    assert error["code"] == "drifted" and "is without what fix/one does" in error["message"]
+    stage.run("apply", "fix/one", "--discard-edits", "--wheel", next((stage.folder / "wheels").iterdir())).expect()
+    stage.write(MOD, with_line(30, b"line_30 = 0\n", FIVE))
+    assert capture(stage)["edits"] == [{"path": MOD, "edit": "modified"}]
+    assert stage.states() == {"fix/one": "applied", "fix/captured": "applied"}
+
+
+def test_an_edit_that_takes_a_patch_out_again_is_refused_where_no_other_file_shows_it(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.run("apply").expect()
+    stage.write(MOD, with_line(30, b"line_30 = 0\n", b"line_0 = 0\n" + WHOLE))
+    assert refused(stage, exit_code=4)["code"] == "drifted"
+
+
+# ---- what lies below an edit ----------------------------------------------------------------------------------
+
+
+def test_an_edit_on_top_of_a_patch_on_an_accepted_base_is_captured_and_reverted_to_that_base(stage: Stage) -> None:
+    accepted = with_line(30, b"line_30 = 'mine'\n")
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.write(MOD, accepted)
+    stage.run("apply", "--accept-modified").expect()
+    edited = with_line(20, b"line_20 = 0\n", stage.read())
+    stage.write(MOD, edited)
+    said = capture(stage)
+    diff = Path(said["file"]).read_bytes()
+    assert b"+line_20 = 0\n" in diff and diff.count(b"\n+") == 2
+    assert stage.states() == {"fix/one": "applied", "fix/captured": "applied"} and stage.read() == edited
+    stage.run("verify").expect()
+    stage.run("revert", "fix/captured").expect()
+    assert stage.read() == with_line(5, b"line_5 = 5.0\n", accepted)
+    stage.run("revert", "--all").expect()
+    assert stage.read() == accepted
+
+
+def test_a_patch_that_comes_before_what_the_edit_lies_on_is_refused_until_its_entry_says_after(stage: Stage) -> None:
+    first = patch("first", edit(30, b"line_30 = 0\n"), versions="==1.0")
+    second = patch("second", edit(5, b"line_5 = 5.0\n"))
+    stage.add("fix", first, second)
+    stage.run("apply", "fix/second").expect()
+    stage.run("edit", "some-dist", MOD, "--on-top", "--into", "work").expect()
+    edited = with_line(6, b"line_6 = 6.0\n", FIVE)
+    (stage.folder / "work" / MOD).write_bytes(edited)
+    stage.write(MOD, edited)
+    for words in (("commit", "work"), ("capture", "some-dist")):
+        before = stage.tree(), tree(stage.patches)
+        error = stage.json(*words, "--patch", "first", exit_code=3)["error"]
+        assert (stage.tree(), tree(stage.patches)) == before
+        assert error["code"] == "variant-exists" and 'write `after = ["second"]` into' in error["hint"]
+    stage.add("fix", {**first, "after": ["second"]}, second)
+    capture(stage, "--patch", "first")
+    assert set(stage.actions("apply").values()) == {"none"} and stage.read() == edited
+
+
+def test_where_saying_after_would_be_a_cycle_it_is_not_proposed(stage: Stage) -> None:
+    first = patch("first", edit(30, b"line_30 = 0\n"), versions="==1.0")
+    stage.add("fix", first, patch("second", edit(5, b"line_5 = 5.0\n"), after=["first"]))
+    stage.run("apply", "fix/second").expect()
+    stage.write(MOD, with_line(6, b"line_6 = 6.0\n", FIVE))
+    assert refused(stage, "--patch", "first", exit_code=3)["hint"] == "name another patch with --patch"
+
+
+def test_an_edit_on_top_of_a_patch_that_its_set_has_no_more_is_told_so(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.run("apply").expect()
+    stage.add("fix", patch("other", edit(30, b"line_30 = 0\n"), default=False))
+    stage.write(MOD, with_line(6, b"line_6 = 6.0\n", FIVE))
+    error = refused(stage, exit_code=3)
+    assert error["code"] == "unknown-patch" and "on top of fix/one, which no patch set at hand has" in error["message"]
+    capture(stage, "--set", "own")
+    assert stage.states()["own/captured"] == "applied"
+
+
+def test_an_edit_left_out_beside_one_that_is_captured_is_told_in_words_of_capture(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n") + make_diff({DATA: SHIPPED[DATA]}, {DATA: b"one\n"})))
+    stage.run("apply").expect()
+    for path in (MOD, DATA):
+        stage.write(path, stage.read(path) + b"end = 1\n")
+    hint = refused(stage, "--exclude", DATA, exit_code=5)["hint"]
+    assert "without --exclude" in hint and "patchkit capture" not in hint
+
+
+# ---- files that no patch may touch ----------------------------------------------------------------------------
+
+
+def test_an_edited_script_or_metadata_file_is_listed_as_left_out(stage: Stage) -> None:
+    metadata = "some_dist-1.2.3.dist-info/METADATA"
+    add_script(stage).write_bytes(b"#!/bin/sh\necho mine\n")
+    stage.record.write_text("../bin/put-elsewhere,sha256=AAAA,1\n" + stage.record.read_text("utf-8"), "utf-8")
+    error = refused(stage, exit_code=1)
+    assert error["message"].startswith("no file that a patch may touch of some-dist 1.2.3")
+    assert "../bin/some-tool lies outside the site root" in error["hint"]
+    stage.write(metadata, stage.read(metadata) + b"Requires-Dist: other\n")
+    stage.write(MOD, FIVE)
+    said = capture(stage, "--dry-run")
+    assert {each["path"]: each["reason"] for each in said["left_out"]} == dict.fromkeys(
+        ("../bin/some-tool", metadata), "edited, and no patch may touch it"
+    )
+    said = capture(stage, "--exclude", "../bin/*")
+    assert said["left_out"][0] == {"path": "../bin/some-tool", "reason": "excluded"}
+
+
+# ---- patches at hand that are in the files already ------------------------------------------------------------
+
+
+def test_what_a_patch_at_hand_does_is_left_to_it_and_the_rest_is_captured(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    stage.write(MOD, FIVE)
+    stage.write(DATA, b"one\nzwei\nthree\n")
+    said = capture(stage)
+    assert said["edits"] == [{"path": DATA, "edit": "modified"}] and said["warnings"] == []
+    assert [each["path"] for each in said["left_out"]] == [MOD] and "fix/one" in said["left_out"][0]["reason"]
+    assert stage.actions("apply") == {"fix/one": "adopted", "fix/captured": "none"}
+    assert (stage.read(), stage.read(DATA)) == (FIVE, b"one\nzwei\nthree\n")
+
+
+def test_what_a_patch_at_hand_does_among_other_edits_is_refused_and_the_way_on_works(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 5.0\n")))
+    both = with_line(30, b"line_30 = 0\n", FIVE)
+    stage.write(MOD, both)
+    error = refused(stage, exit_code=5)
+    assert error["code"] == "conflict" and f"{MOD} has what fix/one does among other edits" in error["message"]
+    wheel = next((stage.folder / "wheels").iterdir())
+    [kept] = stage.json("apply", "fix/one", "--discard-edits", "--wheel", wheel)["warnings"]
+    stage.write(MOD, Path(kept["message"].rpartition(" ")[2]).read_bytes())
+    said = capture(stage)
+    diff = Path(said["file"]).read_bytes()
+    assert b"+line_30 = 0\n" in diff and b"+line_5" not in diff and stage.read() == both
+    assert stage.actions("apply") == {"fix/one": "none", "fix/captured": "none"}
+
+
+def test_a_capture_that_a_bare_apply_will_refuse_says_so(stage: Stage) -> None:
+    stage.add("fix", patch("one", edit(5, b"line_5 = 'five'\n")))
+    stage.write(MOD, FIVE)
+    said = capture(stage)
+    assert [notice["code"] for notice in said["warnings"]] == ["clash"]
+    stage.run("apply").expect(5)
+
+
+def test_a_capture_under_a_name_that_is_deselected_is_told(stage: Stage) -> None:
+    stage.declare(deselect=["some-dist/captured"])
+    stage.write(MOD, FIVE)
+    [notice] = capture(stage)["warnings"]
+    assert notice["code"] == "not-declared" and "`patchkit apply --exact` would take the edit out" in notice["message"]
+    stage.run("apply", "--exact").expect()
+    assert stage.read() == WHOLE
+
+
+def test_a_glob_that_matches_nothing_is_told(stage: Stage) -> None:
+    stage.write(MOD, FIVE)
+    stage.write(DATA, b"one\n")
+    words = ("--exclude", DATA, "--exclude", "some_dist/mot.py", "--include", "some_dist/new/*", "--dry-run")
+    said = capture(stage, *words)["warnings"]
+    assert [notice["code"] for notice in said] == ["idle-exclude", "idle-include"]
+    assert said[0]["message"] == "--exclude some_dist/mot.py leaves out nothing: no such file differs"
 
 
 # ---- sources that do not compile ------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
         "use",
         "scene survey candidates trials bystanders decision dependents account outcome verification examination"
         " settlement change service tryout coverage redraft bench doubt handover mergebase rebase"
-        " origins edits drafts foundation rehearsal authoring copies capture importation linting",
+        " origins edits footing drafts foundation rehearsal authoring copies capture importation linting",
     ),
     ("use", "memory comparison inventory aftermath materials"),
     ("use", "image_build snippets"),
