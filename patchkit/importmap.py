@@ -11,6 +11,7 @@ from patchkit.audited import Doubt, Import, Place, Site, Unknown, Use
 from patchkit.bindings import Imported, bindings_of
 from patchkit.branches import may_fail, walk
 from patchkit.definitions import Located, locate_all
+from patchkit.loading import import_statements
 from patchkit.outlines import defined_names
 from patchkit.programs import Module, Program, Scope
 from patchkit.syntax import excerpt
@@ -50,8 +51,7 @@ class ImportMap:
         tree, package = self.program.glance(name), self.program.sources[name].package
         if tree is None:
             return False
-        statements = (node for node in _walk_statements(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-        bound = [pair for node in statements for pair in bindings_of(node, name, package=package)]
+        bound = [pair for node in import_statements(tree) for pair in bindings_of(node, name, package=package)]
         self.bound[name] = [binding for _, binding in bound]
         if any(self.program.owner(binding.module) in self.subjects for _, binding in bound):
             return True
@@ -63,10 +63,7 @@ class ImportMap:
     def rest(self, name: str, asked: frozenset[str]) -> Iterator[Unknown]:
         """Where a module imports from other modules of its own package than those ``asked`` for: a line a module."""
         tree, source = self.program.glance(name), self.program.sources[name]
-        statements = (
-            (node for node in _walk_statements(tree) if isinstance(node, ast.Import | ast.ImportFrom)) if tree else ()
-        )
-        for node in statements:
+        for node in import_statements(tree) if tree else ():
             for _, binding in bindings_of(node, name, package=source.package):
                 inner = f"{binding.module}.{binding.name}"
                 module = inner if inner in self.program.sources else binding.module
@@ -181,22 +178,6 @@ def _around(scope: Scope) -> tuple[str, ...]:
         words.insert(0, f"{'class' if holder.is_class else 'def'} {holder.name}")
         holder = holder.parent
     return tuple(words)
-
-
-def _walk_statements(tree: ast.Module) -> Iterator[ast.AST]:
-    stack: list[ast.AST] = [tree]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack += _children(node)
-
-
-def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """The statements right inside ``node``; expressions are not looked into."""
-    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-        children = getattr(node, field, None)
-        if isinstance(children, list):
-            yield from children
 
 
 def _statements(module: Module) -> Iterator[tuple[Scope, str, Imported]]:

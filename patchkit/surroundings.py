@@ -1,5 +1,5 @@
-"""Where subclasses, methods and changes from outside are looked for: all modules of the distributions looked into, and
-those of the caller that have to do with them. All of them are parsed."""
+"""Where subclasses, methods and changes from outside are looked for: those modules of the distributions looked
+into that may be imported, and those of the caller that have to do with them. All of them are parsed."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from patchkit.facts import Edge, Gap
 from patchkit.hazards import HazardTable
 from patchkit.importmap import ImportMap, Row, find_named
 from patchkit.inference import Inference
+from patchkit.loading import find_loaded
 from patchkit.programs import Module, Program, Scope, uncollected
 from patchkit.reach import Met, Reach, cover_site, covers_around, prefix, reach, step_of
 from patchkit.surroundings import Surroundings
@@ -189,7 +190,7 @@ class Viewer:
 
     def _surroundings(self, program: Program) -> Surroundings:
         subjects = [name for name, source in program.sources.items() if source.distribution in self.subjects]
-        return Surroundings(program, [*subjects, *self.concerned])
+        return Surroundings(program, [*find_loaded(program, self.concerned, subjects), *self.concerned])
 
     # ---- roots ------------------------------------------------------------------------------------------------
 

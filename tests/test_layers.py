@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("words", "__init__ errors installed patchset model applied drift audited"),
     ("pure", "versions tables fields manifest paths hunktext entries headers diff places hunks escapes alignment"),
     ("pure", "provenance record bounds syntax symbols ledger journal golden"),
-    ("pure", "branches bindings programs hazards values facts classes results operations surroundings"),
+    ("pure", "branches bindings programs loading hazards values facts classes results operations surroundings"),
     (
         "pure",
         "lineage annotations substitutions mutations members returns contents outlines definitions narrowing inference "
