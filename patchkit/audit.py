@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import resources
 
@@ -96,7 +96,17 @@ def _audit(scene: Scene, asked: str, of: Sequence[str], table: HazardTable, prog
         python=scene.environment.python,
         notices=(*scene.notices, *notices),
         whole=caller.whole,
+        groups=tuple(_groups(trials)),
     )
+
+
+def _groups(trials: Sequence[Trial]) -> Iterator[frozenset[PatchId]]:
+    """The patches that were tried, by the groups of which at most one can be wanted."""
+    groups: dict[tuple[str, str], set[PatchId]] = {}
+    for trial in trials:
+        if trial.patch.group:
+            groups.setdefault((trial.patch.id.set, trial.patch.group), set()).add(trial.patch.id)
+    return map(frozenset, groups.values())
 
 
 def _find_subjects(scene: Scene, of: Sequence[str]) -> Iterable[tuple[Listing, Distribution]]:

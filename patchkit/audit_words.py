@@ -224,5 +224,6 @@ def next_command(audit: Audit) -> str:
     while left:
         [(id, _)] = Counter(sorted(id for patches in left for id in patches)).most_common(1)
         chosen.append(id)
-        left = [patches for patches in left if id not in patches]
+        rivals = {other for group in audit.groups if id in group for other in group}
+        left = [patches - rivals for patches in left if id not in patches and not patches <= rivals]
     return f"patchkit apply {' '.join(map(str, chosen))}" if chosen else ""

@@ -273,7 +273,8 @@ class Subject:
 class Audit:
     """All that an audit of ``caller`` says. ``files`` are the caller's, ``table`` names the table of hazards.
 
-    ``whole`` names the package that the caller is a part of, "" where it is not a part of one.
+    ``whole`` names the package that the caller is a part of, "" where it is not a part of one. ``groups`` are the
+    patches at hand by the groups of which at most one can be wanted.
     """
 
     caller: str
@@ -289,6 +290,7 @@ class Audit:
     python: str | None = None
     notices: tuple[Notice, ...] = ()
     whole: str = ""
+    groups: tuple[frozenset[PatchId], ...] = ()
 
     @property
     def unread(self) -> tuple[Unknown, ...]:

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 import worlds
-from patchkit.audited import DOUBTS
+from patchkit.audit_words import next_command
+from patchkit.audited import DOUBTS, Hazard
+from patchkit.audited import Audit as Audited
 from patchkit.errors import PatchkitError
 from patchkit.hazards import read_hazards
+from patchkit.patchset import PatchId
 from test_docs import JSON, _without_parents, key_paths, page, read_blocks, read_first_words, read_rows, read_sections
 from worlds import Finished, RunPatchkit, tree
 
@@ -145,6 +148,14 @@ def test_a_patch_that_contradicts_is_told_with_the_compile_call_and_the_alternat
     assert (covered["by"]["patch"], covered["by"]["effect"]) == ("fixes/operator", "operator")
     assert document["hazards"] == document["contradictions"] == []
     assert "complete as far as a static view goes" in audit("app.layers").expect(0).out
+
+
+def test_the_next_command_never_names_two_alternatives() -> None:
+    disable, operator, other = (PatchId("fixes", name) for name in ("disable", "operator", "other"))
+    covers = [(operator, disable), (operator,), (operator, other), (disable,), (other,)]
+    hazards = tuple(Hazard("lib.f", "process", "os.fork", "", (), patches) for patches in covers)
+    found = Audited("app", (), (), "dynamo", hazards=hazards, groups=(frozenset((disable, operator)),))
+    assert next_command(found) == "patchkit apply fixes/operator fixes/other"
 
 
 def test_a_value_that_is_not_known_is_told_and_is_no_contradiction_by_itself(
