@@ -5,12 +5,14 @@ A view is of one state of the files. The installed state, and those that patches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from patchkit.audited import Confidence, Cover, Doubt, Hazard, Place, Step, Unknown
 from patchkit.calls import Calls
 from patchkit.carriers import Carriers
+from patchkit.classes import is_property
 from patchkit.facts import Edge, Gap
 from patchkit.hazards import HazardTable
 from patchkit.importmap import ImportMap, Row, find_named
@@ -107,13 +109,13 @@ class Viewer:
         imports = ImportMap(program, self.subjects)
         rows = self._rows(program, imports)
         named = set(find_named(program, self.callers, self.subjects))
-        modules = self._modules(program, rows, named)
+        modules = importing = self._modules(program, rows, named)
         self.concerned = tuple(module.name for module in modules)
         inference = Inference(program, self.table, self._surroundings(program))
         carriers = Carriers(program, inference, self.subjects)
         others = list(carriers.find(imports.bound, self.concerned))
         if others:
-            modules += [module for module in map(program.module, others) if module is not None]
+            modules = [*importing, *(module for module in map(program.module, others) if module is not None)]
             self.concerned = tuple(module.name for module in modules)
             inference = Inference(program, self.table, self._surroundings(program))
             carriers = Carriers(program, inference, self.subjects)
@@ -128,9 +130,10 @@ class Viewer:
 
         calls = Calls(inference, self.table, by_name)
         self.made = frozenset(each.symbol for each in calls.made_at_import)
-        roots = tuple(self._roots(rows, modules, calls))
+        roots = tuple(self._roots(rows, modules, calls, classes))
         unknown = {gap for root in roots if root.cover is None for gap in root.reach.unknown}
-        unknown |= set(self._unfollowed(modules, calls)) | named | imports.lost
+        unknown |= set(self._unfollowed(importing, calls, self._counts)) | named | imports.lost
+        unknown |= set(self._unfollowed(modules[len(importing) :], calls, _is_of_ours))
         unknown |= set(carriers.unsure(imports.bound, self.concerned)) | set(_replaced(inference))
         asked = frozenset(self.callers)
         unknown |= {each for name in self.callers for each in imports.rest(name, asked)}
@@ -170,10 +173,10 @@ class Viewer:
         found = [program.module(name) for name in self.callers if program.sources[name].path in paths]
         return list(dict.fromkeys([*(row.scope.module for row in rows), *(each for each in found if each is not None)]))
 
-    def _unfollowed(self, modules: Sequence[Module], calls: Calls) -> Iterator[Unknown]:
+    def _unfollowed(self, modules: Sequence[Module], calls: Calls, counts: Counts) -> Iterator[Unknown]:
         """The calls of these modules that lead to nothing known, where a tracer comes to them."""
         for scope in (each for module in modules for each in module.scopes):
-            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and self._counts(gap, calls)]
+            gaps = [gap for gap in calls.facts(scope).gaps if gap.guard is None and counts(gap, calls)]
             if gaps and cover_site(scope, None, calls) is None:
                 for gap in gaps:
                     yield Unknown(Place(scope.module.source.path, gap.line), gap.doubt, scope.runs_in, gap.text)
@@ -186,7 +189,7 @@ class Viewer:
         if gap.doubt is not Doubt.DISPATCH:
             return gap.doubt is not Doubt.FOREIGN
         name = gap.text.rpartition(".")[2]
-        return not calls.is_ordinary(name) or bool(calls.inference.surroundings.methods(name))
+        return not calls.is_ordinary(name) or _has_method(name, calls)
 
     def _surroundings(self, program: Program) -> Surroundings:
         subjects = [name for name, source in program.sources.items() if source.distribution in self.subjects]
@@ -194,8 +197,8 @@ class Viewer:
 
     # ---- roots ------------------------------------------------------------------------------------------------
 
-    def _roots(self, rows: Sequence[Row], modules: Sequence[Module], calls: Calls) -> Iterator[Root]:
-        sites = self._sites(modules, calls)
+    def _roots(self, rows: Sequence[Row], modules: Sequence[Module], calls: Calls, classes: Classes) -> Iterator[Root]:
+        sites = self._sites(modules, calls, classes)
         imported: dict[Scope, Row] = {}
         for row in rows:
             scope = row.located.scope if row.located is not None else None
@@ -208,13 +211,15 @@ class Viewer:
             self.tick("following calls", index, len(targets))
             yield self._root(target, sites.get(target, []), imported.get(target), calls)
 
-    def _sites(self, modules: Sequence[Module], calls: Calls) -> dict[Scope, list[tuple[Scope, Edge]]]:
+    def _sites(
+        self, modules: Sequence[Module], calls: Calls, classes: Classes
+    ) -> dict[Scope, list[tuple[Scope, Edge]]]:
         """The calls of the caller that lead into the distributions, in functions and where a module is imported."""
         sites: dict[Scope, list[tuple[Scope, Edge]]] = {}
         for scope in (each for module in modules for each in module.scopes):
             facts = calls.facts(scope)
             for edge in (*facts.edges, *facts.around):
-                if edge.target.module.source.distribution in self.subjects:
+                if edge.target.module.source.distribution in self.subjects and not _is_guess(scope, edge, classes):
                     sites.setdefault(edge.target, []).append((scope, edge))
         return sites
 
@@ -236,6 +241,39 @@ class Viewer:
         assert row is not None
         step = Step(row.found.place, "", target.symbol, Confidence.DIRECT, row.found.branch)
         return Root(target, step, None, found)
+
+
+Counts: TypeAlias = Callable[[Gap, Calls], bool]
+
+
+def _is_of_ours(gap: Gap, calls: Calls) -> bool:
+    """Whether a method that is called on what is not known has the name of one of the distributions'.
+
+    So much counts in a module that imports nothing of them and only gets something from modules that do.
+    """
+    _, dotted, name = gap.text.rpartition(".")
+    return gap.doubt is Doubt.DISPATCH and bool(dotted) and _has_method(name, calls)
+
+
+def _has_method(name: str, calls: Calls) -> bool:
+    """Whether a class of the distributions has a method of that name."""
+    return any(each.module.source.distribution for each in calls.inference.surroundings.methods(name))
+
+
+Classes: TypeAlias = Mapping[str, Sequence[Scope]]
+"""The classes of distributions that modules import."""
+
+
+def _is_guess(scope: Scope, edge: Edge, classes: Classes) -> bool:
+    """Whether a call is an operation or an access on what is not known, of a class that the module does not import.
+
+    By the name alone every `+` of a caller would be one of the distribution's.
+    """
+    target = edge.target
+    is_implicit = is_property(target) or (target.name.startswith("__") and target.name not in ("__init__", "__call__"))
+    if edge.confidence is not Confidence.NAME or target.owner is None or not is_implicit:
+        return False
+    return target.owner not in classes.get(scope.module.name, ())
 
 
 def _clearest_first(site: tuple[Scope, Edge, Cover | None]) -> tuple[bool, bool, bool]:

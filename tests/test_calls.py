@@ -776,6 +776,25 @@ def test_a_star_import_brings_nothing_of(gate: str) -> None:
     assert "app/use.py" not in {site.place.path for root in see(texts).roots for site in root.sites}
 
 
+GUESSES = {
+    "an operation": "a + b",
+    "an access": "a.size_of_it",
+    "a call that prints": "str(a)",
+}
+
+
+@pytest.mark.parametrize("expression", GUESSES.values(), ids=GUESSES)
+def test_an_operation_on_what_is_not_known_is_not_one_of_a_class_that_the_caller_never_imports(expression: str) -> None:
+    lib = (
+        "import os\nclass Number:\n    def __add__(self, other):\n        os.getpid()\n"
+        "    def __str__(self):\n        os.getpid()\n"
+        "    @property\n    def size_of_it(self):\n        os.getpid()\n"
+        "ONE = Number()\ndef f(x):\n    return x\n"
+    )
+    view = see({"lib/__init__.py": lib, "app.py": f"from lib import f\ndef use(a, b):\n    return {expression}\n"})
+    assert [root.callable for root in view.roots] == ["lib.f"]
+
+
 # ---- what runs when a module is imported ----------------------------------------------------------------------
 
 LIB_OS = "import os\ndef f(x):\n    os.getpid()\nclass C:\n    def m(self):\n        os.getpid()\n"
