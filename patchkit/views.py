@@ -252,7 +252,7 @@ def _is_of_ours(gap: Gap, calls: Calls) -> bool:
     So much counts in a module that imports nothing of them and only gets something from modules that do.
     """
     _, dotted, name = gap.text.rpartition(".")
-    return gap.doubt is Doubt.DISPATCH and bool(dotted) and _has_method(name, calls)
+    return gap.doubt is Doubt.DISPATCH and bool(dotted) and not calls.is_ordinary(name) and _has_method(name, calls)
 
 
 def _has_method(name: str, calls: Calls) -> bool:
@@ -267,10 +267,10 @@ Classes: TypeAlias = Mapping[str, Sequence[Scope]]
 def _is_guess(scope: Scope, edge: Edge, classes: Classes) -> bool:
     """Whether a call is an operation or an access on what is not known, of a class that the module does not import.
 
-    By the name alone every `+` of a caller would be one of the distribution's.
+    By the name alone every `+` of a caller would be one of the distribution's, and every `super().__init__()` too.
     """
     target = edge.target
-    is_implicit = is_property(target) or (target.name.startswith("__") and target.name not in ("__init__", "__call__"))
+    is_implicit = is_property(target) or (target.name.startswith("__") and target.name != "__call__")
     if edge.confidence is not Confidence.NAME or target.owner is None or not is_implicit:
         return False
     return target.owner not in classes.get(scope.module.name, ())
