@@ -16,6 +16,7 @@ from patchkit.programs import Program, Scope
 from patchkit.values import UNCLEAR, ClassValue, FunctionValue, Instance, ModuleValue, Value
 
 _MOST = 400  # attributes of one class that are looked at
+_MOST_MODULES = 24  # that get something: where there are more, what these hand on is counted, and not followed
 
 
 class Carriers:
@@ -28,26 +29,33 @@ class Carriers:
         self._known: dict[Value, bool] = {}
 
     def find(self, bound: Mapping[str, Sequence[Imported]], concerned: Iterable[str]) -> Iterator[str]:
-        """Those of the modules in ``bound``, each with its imports, that get something from the ``concerned`` ones."""
-        sources = set(concerned)
+        """Those of the modules in ``bound``, each with its imports, that get something from the ``concerned`` ones.
+
+        Those that get it from these in turn too, where they are few: half of a large caller hangs together so, and
+        `unsure` tells of the others.
+        """
+        fresh = sources = set(concerned)
         waiting = {name for name in bound if name not in sources}
-        fresh = sources
+        looked_at: set[str] = set()
         while fresh:
             found = {name for name in waiting if any(self._brings(each, fresh) for each in bound[name])}
             found |= {name for source in sorted(fresh) for name in self._passed(source)} & waiting
+            if looked_at and len(looked_at | found) > _MOST_MODULES:
+                return
             yield from sorted(found)
             waiting -= found
+            looked_at |= found
             fresh = found
 
     def unsure(self, bound: Mapping[str, Sequence[Imported]], looked_at: Iterable[str]) -> Iterator[Unknown]:
-        """Where other modules import a function of those ``looked_at`` of whose result nothing is known."""
+        """Where other modules import from those ``looked_at`` what carries something, or gives nobody knows what."""
         sources = set(looked_at)
         for name, bindings in bound.items():
             for binding in bindings if name not in sources else ():
                 for found in self._imports(binding, sources):
-                    if isinstance(found, FunctionValue) and self._is_unsure(found.scope):
+                    if self._carries(found) or (isinstance(found, FunctionValue) and self._is_unsure(found.scope)):
                         place = Place(self._program.sources[name].path, binding.line)
-                        yield Unknown(place, Doubt.INDIRECT, "", found.scope.symbol)
+                        yield Unknown(place, Doubt.INDIRECT, "", f"{binding.module}.{binding.name}".rstrip("."))
 
     def _is_unsure(self, scope: Scope) -> bool:
         node = scope.node
