@@ -100,6 +100,11 @@ def range_for(version: str, others: Sequence[str]) -> str:
     return f"==={Version(version)}" if any(common_version(text, other) for other in others) else text
 
 
+def older_than(version: str) -> str:
+    """The specifier of what is older than ``version``; a bound has no local part (PEP 440)."""
+    return f"<{_public(Version(version))}"
+
+
 def variant_for(patch: Patch, version: str) -> Variant | NotNeeded | None:
     """What a patch has for a version: a diff, the word that it is not needed, or None (no range holds it)."""
     rules: tuple[Variant | NotNeeded, ...] = (*patch.variants, *patch.not_needed)

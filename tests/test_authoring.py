@@ -309,6 +309,25 @@ def test_what_comes_on_top_of_a_patch_cannot_take_its_place(stage: Stage) -> Non
     stage.json("commit", folder, "--set", "fix", "--patch", "two")
 
 
+def test_a_check_that_was_meant_for_older_versions_is_told_to_say_so_by_an_option_that_works(stage: Stage) -> None:
+    check = {"kind": "symbol", "module": "some_dist.mod", "has": ["line_5 = 9"]}
+    nine = edit(5, b"line_5 = 9\n")
+    stage.add("fix", patch("five", nine, versions="==1.0", check=[check]))
+    folder = open_work(stage, MOD)
+    put(folder / MOD, FIVE)
+    words = ("commit", folder, "--set", "fix", "--patch", "five")
+    error = refused(stage, *words, exit_code=7)
+    hint = 'mend the edit, or, if the check is for older versions, give it `versions = "<1.2.3"` in the manifest'
+    assert error["code"] == "check-failed" and error["hint"] == f"nothing was written; {hint}"
+    stage.add("fix", patch("five", nine, versions="==1.0", check=[{**check, "versions": "<1.2.3"}]))
+    stage.run(*words).expect()
+    stage.add("fix", patch("five", nine, check=[{**check, "has": ["line_6 = 9"]}]))
+    for command in ("check", "apply"):
+        said = stage.run(command)
+        assert "`patchkit apply` and `patchkit post-install` run no checks" in said.out + said.err
+    stage.run("apply", "--no-checks").expect()
+
+
 def test_commits_at_once_into_one_set_all_get_their_entry(stage: Stage) -> None:
     folders = [open_work(stage, MOD) for _ in range(4)]
     for number, folder in enumerate(folders):
