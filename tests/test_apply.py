@@ -288,7 +288,28 @@ def test_a_version_without_a_range_that_has_the_text_already_says_so(stage: Stag
 
 def test_a_version_without_a_range_that_no_diff_fits_says_so(stage: Stage) -> None:
     stage.add("alpha", patch("low", edit(5, FIVE, with_line(5, b"never shipped\n")), versions="<=1.2.2"))
-    assert "none of its diffs fits this version" in stage.json("apply", exit_code=4)["error"]["message"]
+    error = stage.json("apply", exit_code=4)["error"]
+    assert "none of its diffs fits this version" in error["message"]
+    assert error["hint"].startswith("`patchkit rebase alpha/low --to 1.2.3` makes the diff for that version; ")
+
+
+def test_the_next_step_of_patches_that_fit_no_more_after_an_upgrade_leads_to_rebase(stage: Stage) -> None:
+    ranges = {"versions": "<=1.2.3"}
+    stage.add("alpha", patch("low", edit(5, FIVE), **ranges), patch("high", edit(30, THIRTY), **ranges))
+    stage.run("apply").expect()
+    other = {**SHIPPED, MOD: b"other = 1\n"}
+    stage.reinstall(sample_wheel(stage.folder / "new", "2.0", other))
+    assert "\nnext: patchkit drift" in stage.run("verify").expect(1).out
+    assert "remedy: patchkit rebase alpha/low --to 2.0" in stage.run("drift").expect(1).out
+    for command in ("status", "check"):
+        assert "\nnext: patchkit rebase alpha --to 2.0" in stage.run(command).out
+        low = row_of(stage.json(command, exit_code=0 if command == "status" else 1), "low")
+        assert low["next"].startswith("patchkit rebase alpha/low --to 2.0")
+    said = stage.run("apply").expect(4).err
+    assert (
+        said.count("hint: ") == 1 and "hint: `patchkit rebase alpha --to 2.0` makes the diff for that version" in said
+    )
+    assert "next: patchkit rebase alpha/high --to 2.0" in stage.run("check", "alpha/high").expect(1).out
 
 
 def test_the_manifest_lines_that_are_suggested_make_the_patch_apply(stage: Stage) -> None:
