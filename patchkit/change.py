@@ -248,9 +248,7 @@ def _examine(
 
 def with_python_checks(proposal: Proposal) -> Outcomes:
     """The outcomes of the checks, with the python checks that are still to come listed as skipped."""
-    return {
-        id: (*found, *list_waiting(proposal.decision.candidates[id].record)) for id, found in proposal.checks.items()
-    }
+    return {id: (*found, *list_waiting(proposal.decision, id)) for id, found in proposal.checks.items()}
 
 
 def _with_checks(proposal: Proposal, ran: Outcomes) -> Proposal:

@@ -582,6 +582,30 @@ def test_a_failing_check_of_an_update_leaves_the_old_text_in_place(stage: Stage)
     stage.run("verify", *PYTHON).expect()
 
 
+def test_a_changed_python_check_of_an_applied_patch_runs_before_it_is_taken_into_the_ledger(
+    stage: Stage, tmp_path: Path
+) -> None:
+    note = f"open({str(tmp_path / 'ran')!r}, 'a').write('x')\n".encode()
+    stage.add("beta", patch("high", edit(30, THIRTY), check=[python()]), checks={"checks/ask.py": note})
+    add_script(stage, ASKS)
+    stage.run("apply", *PYTHON).expect()
+    add_script(stage, b"raise SystemExit('no')\n")
+    before = stage.tree()
+    said = stage.json("check", *PYTHON)
+    messages = {name: row_of(said, name)["checks"][0]["message"] for name in ("low", "high")}
+    assert messages["low"] == "`patchkit apply` runs it, for it is new or changed"
+    assert messages["high"] == "`patchkit verify` runs it"
+    said = stage.json("apply", *PYTHON, exit_code=7)
+    assert said["error"]["code"] == "check-failed" and row_of(said, "low")["checks"][0]["result"] == "failed"
+    assert stage.tree() == before
+    stage.run("verify", *PYTHON).expect()
+    add_script(stage, ASKS + b"\n")
+    row = row_of(stage.json("apply", *PYTHON), "low")
+    assert (row["action"], row["checks"][0]["result"]) == ("none", "passed")
+    assert "nothing to do" in stage.run("apply", *PYTHON).expect().out
+    assert (tmp_path / "ran").read_text() == "xx"  # by apply and by verify: what did not change is not run again
+
+
 def test_a_failing_check_undoes_an_adoption_too(stage: Stage) -> None:
     add_script(stage, b"raise SystemExit('no')\n")
     stage.write(MOD, LOW)
