@@ -184,6 +184,14 @@ def test_a_patched_file_is_copied_as_shipped_or_on_top_with_the_patches(stage: S
     assert b"line_5 = 'cinq'\n" in stage.read()
 
 
+def test_edit_names_the_files_that_are_patched_where_others_are_not(stage: Stage) -> None:
+    stage.add("fix", patch("five", edit(5, b"line_5 = 5.0\n")))
+    stage.run("apply").expect()
+    told = [stage.json("edit", "some-dist", *files)["warnings"][0]["message"] for files in ((MOD, BLOCKS), (MOD,))]
+    assert told[0].startswith(f"{MOD} is patched by fix/five, and the copies are as shipped")
+    assert told[1].startswith("these files are patched by fix/five, ")
+
+
 def test_on_top_of_a_patch_that_renames_deletes_and_creates_files_the_copies_are_what_it_left(stage: Stage) -> None:
     new, moved = "some_dist/new.py", "some_dist/stones.py"
     before = {BLOCKS: SHIPPED[BLOCKS], moved: None, DATA: SHIPPED[DATA], new: None}
