@@ -48,6 +48,28 @@ def row_of(document: Any, patch_name: str) -> Any:
     return row
 
 
+# ---- undeclared ---------------------------------------------------------------------------------------------
+
+
+def test_status_says_what_becomes_of_applied_patches_that_are_not_declared(stage: Stage) -> None:
+    def message(name: str) -> str:
+        return str(row_of(stage.json("status"), name)["message"])
+
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    stage.run("apply").expect()
+    stage.add("alpha", patch("renamed", edit(5, FIVE)))
+    assert message("low") == "the patch folder calls it alpha/renamed now: `patchkit apply` goes along"
+    stage.run("apply").expect()
+    assert stage.states() == {"alpha/renamed": "applied"}
+    stage.add("alpha", patch("renamed", edit(5, FIVE), default=False, group="line"), patch("other", edit(5, THIRTY)))
+    assert message("renamed") == "not declared: `patchkit apply --exact` would take it out"
+    other = patch("other", edit(5, THIRTY), group="line")
+    stage.add("alpha", patch("renamed", edit(5, FIVE), default=False, group="line"), other)
+    assert message("renamed") == "not declared: `patchkit apply` takes it out"
+    stage.run("apply").expect()
+    assert stage.states() == {"alpha/other": "applied"}
+
+
 # ---- applied --------------------------------------------------------------------------------------------------
 
 
