@@ -139,7 +139,7 @@ def speak_of_draft(problem: PatchkitError, draft: Draft, command: str) -> Patchk
         return CheckFailed(problem.message, hint="nothing was written; mend the file, or leave it out")
     if isinstance(problem, CheckFailed) and "--no-checks" in problem.hint:
         key = f'`versions = "{older_than(draft.version)}"`'
-        words = f"mend the edit, or, if the check is for older versions, give it {key} in the manifest"
+        words = f"mend the change, or, if the check is for older versions, give it {key} in the manifest"
         return CheckFailed(problem.message, hint=f"nothing was written; {words}")
     if isinstance(problem, Conflict) and ("`patchkit check " in problem.hint or "in the manifest" in problem.hint):
         hint = "nothing was written; the same command with --verbose shows all the expected and the found lines"
