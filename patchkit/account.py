@@ -75,6 +75,7 @@ def _account(decision: Decision, choice: Choice, checks: tuple[CheckOutcome, ...
             action=Action.NONE if held is None else Action.REVERTED,
             message="; ".join(filter(None, (choice.message, suggest_variant(choice, trials)))),
             files=tried if held is None else _list_files(decision, held, done=done),
+            next="" if done else find_step(choice, trials),
             failed=choice.state is PatchState.NO_VARIANT,
         )
     verdict = decision.verdicts[choice.id]
@@ -195,6 +196,16 @@ def suggest_variant(choice: Choice, trials: Sequence[Trial]) -> str:
     return "none of its diffs fits this version"
 
 
+def find_step(choice: Choice, trials: Sequence[Trial], *, whole_set: bool = False) -> str:
+    """The command for a patch of which no diff at hand fits the installed version, nor is there already; else ""."""
+    settled = any(trial.fits or trial.upstream for trial in trials)
+    if choice.state is not PatchState.NO_VARIANT or choice.patch is None or choice.installed is None or settled:
+        return ""
+    version = choice.installed.version
+    name = choice.id.set if whole_set else choice.id
+    return f"patchkit rebase {name} --to {version}" if is_version(version) else ""
+
+
 def manifest_lines(variant: Variant, version: str) -> str:
     """The variant's entry in patchset.toml for one more version."""
     lines = ["[[patch.variant]]", f'versions = "=={version}"', f'file = "{variant.file}"']
@@ -205,13 +216,16 @@ def manifest_lines(variant: Variant, version: str) -> str:
     return "\n".join(lines)
 
 
-def explain_absence(choice: Choice, trials: Sequence[Trial]) -> PatchkitError:
-    """The error for a patch that has no variant here, or whose distribution is missing."""
+def explain_absence(choice: Choice, trials: Sequence[Trial], *, whole_set: bool = False) -> PatchkitError:
+    """The error for a patch that has no variant here, or whose distribution is missing.
+
+    ``whole_set``: others of its set are in the same place, so one hint is for all.
+    """
     words = f"{choice.id}: {choice.message}"
     if choice.state is PatchState.NOT_INSTALLED:
         return NotInstalled(words, hint=f"`pip install {choice.distribution}`, or name the environment you mean")
     advice = suggest_variant(choice, trials)
-    hint = (
-        "add the version to the manifest once it is tried; `patchkit apply --skip-unmatched` goes on without the patch"
-    )
+    step = find_step(choice, trials, whole_set=whole_set)
+    way = f"`{step}` makes the diff for that version" if step else "add the version to the manifest once it is tried"
+    hint = f"{way}; `patchkit apply --skip-unmatched` goes on without the patch"
     return NoVariant(f"{words}; {advice}" if advice else words, hint=hint)

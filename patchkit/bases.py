@@ -236,16 +236,18 @@ def _refusal(facts: Facts, state: FileState) -> PatchkitError:
     return ForeignFile(
         f"{facts.path} was edited, or RECORD is wrong: it is neither what {facts.distribution} shipped nor what "
         "patchkit wrote",
-        hint=_ways_out(facts),
+        hint=_ways_out(facts, state),
     )
 
 
-def _ways_out(facts: Facts) -> str:
+def _ways_out(facts: Facts, state: FileState) -> str:
     """An edit on top of what was written cannot become the base: the patches are in it already."""
     keep = f"`patchkit capture {facts.distribution}` makes a patch of the edit"
+    lost = _discard(facts, state).problem is not None
+    discard = "--discard-edits --wheel FILE (no shipped bytes are at hand)" if lost else "--discard-edits"
     if facts.entry is not None:
-        return f"--discard-edits puts the file back into shape and keeps the edited bytes; {keep}"
-    return f"--accept-modified takes it as the base, --discard-edits replaces it and keeps its bytes; {keep}"
+        return f"{discard} puts the file back into shape and keeps the edited bytes; {keep}"
+    return f"--accept-modified takes it as the base, {discard} replaces it and keeps its bytes; {keep}"
 
 
 def reinstall(facts: Facts) -> str:

@@ -14,6 +14,7 @@ from patchkit.model import DiffText, FileDiff
 from patchkit.patchset import Check, Patch, PatchId, PythonCheck, SymbolCheck, Variant
 from patchkit.scene import Scene
 from patchkit.state import read_object
+from patchkit.versions import by_nearness
 
 
 def read_candidate(scene: Scene, choice: Choice) -> Candidate:
@@ -129,10 +130,13 @@ def read_kept_diff(root: str, record: Applied) -> bytes:
 
 
 def parse_trials(scene: Scene, choice: Choice) -> tuple[ParsedTrial, ...]:
-    """All variants of a patch that has none for the installed version; a broken one is no error here."""
+    """All variants of a patch that has none for the installed version, the nearest first; a broken one is no error."""
     if choice.patch is None:
         return () if choice.applied is None else (_parse_kept(scene, choice.applied),)
-    return tuple(_parse_trial(scene, choice.id, variant) for variant in choice.patch.variants)
+    variants = choice.patch.variants
+    version = "" if choice.installed is None else choice.installed.version
+    places = by_nearness([variant.versions for variant in variants], version)
+    return tuple(_parse_trial(scene, choice.id, variants[place]) for place in places)
 
 
 def _parse_kept(scene: Scene, applied: Applied) -> ParsedTrial:

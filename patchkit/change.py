@@ -6,11 +6,12 @@ is made anew, so that two runs at once never undo each other's work.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from patchkit.account import Outcomes, account_for, explain_absence
+from patchkit.account import Outcomes, account_for, explain_absence, find_step
 from patchkit.applied import BaseOrigin, Ledger
 from patchkit.decision import Decision, decide
 from patchkit.errors import Bug, NothingApplicable, PatchkitError, RequiredSet, Several
@@ -136,10 +137,11 @@ def _leave_unsealed(ledger: Ledger, unsealed: bytes) -> tuple[str, ...]:
 def _judge(decision: Decision, how: ApplyOptions) -> list[PatchkitError]:
     """Everything that keeps a decision from being carried out."""
     problems: list[PatchkitError] = []
+    stuck = Counter(id.set for id, choice in decision.choices.items() if find_step(choice, decision.trials.get(id, ())))
     for id, choice in decision.choices.items():
         named = decision.wanted.named is not None and id in decision.wanted.named
         if choice.state is PatchState.NO_VARIANT and not how.skip_unmatched:
-            problems.append(explain_absence(choice, decision.trials.get(id, ())))
+            problems.append(explain_absence(choice, decision.trials.get(id, ()), whole_set=stuck[id.set] > 1))
         if choice.state is PatchState.NOT_INSTALLED and (named or how.strict):
             problems.append(explain_absence(choice, ()))
         if choice.problem is not None:
@@ -246,9 +248,7 @@ def _examine(
 
 def with_python_checks(proposal: Proposal) -> Outcomes:
     """The outcomes of the checks, with the python checks that are still to come listed as skipped."""
-    return {
-        id: (*found, *list_waiting(proposal.decision.candidates[id].record)) for id, found in proposal.checks.items()
-    }
+    return {id: (*found, *list_waiting(proposal.decision, id)) for id, found in proposal.checks.items()}
 
 
 def _with_checks(proposal: Proposal, ran: Outcomes) -> Proposal:

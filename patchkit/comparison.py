@@ -14,7 +14,7 @@ from patchkit.applied import Applied, Reason
 from patchkit.assess import is_in_place
 from patchkit.causes import FITTING, VERSIONED, find_causes, find_causes_without_record, suggest
 from patchkit.choices import list_failing
-from patchkit.decision import Decision, decide
+from patchkit.decision import decide, find_renamed
 from patchkit.dependents import find_dependents
 from patchkit.drift import Cause, Drift, DriftedFile
 from patchkit.errors import ExitCode, PatchkitError
@@ -101,25 +101,11 @@ def _foresee(scene: Scene) -> _Forecast:
         told = (*notices, *told, *bare.notices)
         return _Forecast(bare.scene, bare.rows, bare.dropped, bare.renamed, tuple(dict.fromkeys(told)))
     rows = {row.id: row for row in account_for(decision, {})}
-    return _Forecast(lenient, rows, decision.wanted.dropped, _find_renamed(decision), notices)
+    return _Forecast(lenient, rows, decision.wanted.dropped, find_renamed(decision), notices)
 
 
 def _without_patches(scene: Scene) -> Scene:
     return Scene(scene.environment, scene.listings, scene.state, Catalog())
-
-
-def _find_renamed(decision: Decision) -> dict[PatchId, PatchId]:
-    """The applied patches that the patch folder has under another name, with that name."""
-    texts = {
-        (each.record.distribution, each.record.text): id
-        for id, each in decision.candidates.items()
-        if decision.scene.ledger.patch(id) is None
-    }
-    return {
-        applied.id: texts[applied.distribution, applied.text]
-        for applied in decision.scene.ledger.applied
-        if applied.id in decision.wanted.dropped and (applied.distribution, applied.text) in texts
-    }
 
 
 # ---- applied patches ------------------------------------------------------------------------------------------

@@ -112,7 +112,9 @@ def _copy(scene: Scene, name: str, files: Sequence[str], how: EditOptions) -> _C
 
 def _mention(scene: Scene, kept: Mapping[str, Content], below: Sequence[PatchId], how: EditOptions) -> Iterator[Notice]:
     if below and not how.on_top:
-        words = f"these files are patched by {', '.join(map(str, below))}, and the copies are as shipped"
+        patched = [file.path for file in scene.ledger.files if file.path in kept and file.patches]
+        which = "these files are" if len(patched) in (0, len(kept)) else _name_some(patched)
+        words = f"{which} patched by {', '.join(map(str, below))}, and the copies are as shipped"
         yield Notice("patched-files", f"{words}; --on-top copies them with these patches in them")
     observed = observe(scene.root, kept)
     state = "with the patches and without the edit" if how.on_top else "as shipped"
@@ -124,6 +126,14 @@ def _mention(scene: Scene, kept: Mapping[str, Content], below: Sequence[PatchId]
         if there is not None and sha256(there.data) not in expected:
             words = f"{path} was edited in place, and the copy is {state}"
             yield Notice("edited-in-place", f"{words}; `patchkit capture` makes a patch of such an edit")
+
+
+def _name_some(paths: Sequence[str]) -> str:
+    """The first of ``paths`` and how many more there are, with the verb."""
+    if len(paths) < 2:
+        return f"{', '.join(paths)} is"
+    more = f" and {len(paths) - 3} more files" if len(paths) > 3 else ""
+    return f"{', '.join(paths[:3])}{more} are"
 
 
 def _list_present(scene: Scene, own: Ownership, *, on_top: bool) -> list[str]:

@@ -147,6 +147,16 @@ def _forget_renamed(
     return replace(wanted, reasons=reasons, dropped=wanted.dropped | renamed), kept
 
 
+def find_renamed(decision: Decision) -> dict[PatchId, PatchId]:
+    """The applied patches that the patch folder has under another name, with that name."""
+    ledger = decision.scene.ledger
+    records = [candidate.record for id, candidate in decision.candidates.items() if ledger.patch(id) is None]
+    texts = {(record.distribution, record.text): record.id for record in records}
+    gone = [applied for applied in ledger.applied if applied.id in decision.wanted.dropped]
+    names = {applied.id: texts.get((applied.distribution, applied.text)) for applied in gone}
+    return {id: name for id, name in names.items() if name is not None}
+
+
 def _order(ledger: Ledger, candidates: Mapping[PatchId, Candidate], wanted: Wanted) -> tuple[PatchId, ...]:
     places = {id: (candidate.record.place, candidate.record.after) for id, candidate in candidates.items()}
     if wanted.named is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from patchkit.account import Outcomes, action_for
 from patchkit.applied import Applied
@@ -35,21 +36,38 @@ def examine(
 ) -> None:
     """Run the python checks of what a decision changes, once it is in place; ``ran`` takes their outcomes.
 
+    Of a patch that stays as it is these are the checks that the ledger does not have yet.
     ``proved`` are the outcomes of the symbol checks. Raises `CheckFailed` for each check that failed, and with
     ``strict`` `AllChecksSkipped` for each patch that nothing was checked of.
     """
     problems: list[PatchkitError] = []
-    changed = [id for id in decision.candidates if action_for(decision, id) is not Action.NONE]
+    due = {id: list_due(decision, id) for id in decision.candidates}
+    changed = [id for id in due if due[id] or action_for(decision, id) is not Action.NONE]
     for number, id in enumerate(changed):
         progress("checking", number, len(changed))
-        candidate = decision.candidates[id]
-        ran[id] = run_python_checks(decision.scene, candidate.record)
-        problems += find_failures(candidate.record, ran[id])
+        record = replace(decision.candidates[id].record, checks=due[id])
+        ran[id] = run_python_checks(decision.scene, record)
+        problems += find_failures(record, ran[id])
         both = (*proved.get(id, ()), *ran[id])
         if strict and both and all(check.result is CheckResult.SKIPPED for check in both):
             words = f"{id}: every check was skipped: {both[0].message}"
             problems.append(AllChecksSkipped(words, hint="nothing was changed; leave out --strict to accept that"))
     raise_all(problems)
+
+
+def list_due(decision: Decision, id: PatchId) -> tuple[PythonCheck, ...]:
+    """The python checks of a patch that carrying out ``decision`` runs: all, or where it is applied those that are new.
+
+    A check is new too where its script, its name or what it needs is another than the ledger has.
+    """
+    verdict = decision.verdicts.get(id)
+    if verdict is None or not verdict.fits:
+        return ()
+    applied = decision.scene.ledger.patch(id)
+    stays = applied is not None and action_for(decision, id) is Action.NONE
+    known = applied.checks if applied is not None and stays else ()
+    checks = decision.candidates[id].record.checks
+    return tuple(check for check in checks if isinstance(check, PythonCheck) and check not in known)
 
 
 def run_python_checks(scene: Scene, record: Applied) -> tuple[CheckOutcome, ...]:
@@ -92,12 +110,14 @@ def prove(decision: Decision) -> tuple[dict[PatchId, tuple[CheckOutcome, ...]], 
     return outcomes, problems
 
 
-def list_waiting(record: Applied) -> tuple[CheckOutcome, ...]:
-    """The python checks of a patch that is not applied yet: they run where it is in place."""
-    why = "it runs once the patch is applied"
+def list_waiting(decision: Decision, id: PatchId) -> tuple[CheckOutcome, ...]:
+    """The python checks of a patch: they run where it is in place, so none of them does before it is applied."""
+    due = list_due(decision, id)
+    applied = action_for(decision, id) is Action.NONE and decision.verdicts[id].fits
+    why = "`patchkit apply` runs it, for it is new or changed" if applied else "it runs once the patch is applied"
     return tuple(
-        CheckOutcome("python", check.name, CheckResult.SKIPPED, why)
-        for check in record.checks
+        CheckOutcome("python", check.name, CheckResult.SKIPPED, why if check in due else "`patchkit verify` runs it")
+        for check in decision.candidates[id].record.checks
         if isinstance(check, PythonCheck)
     )
 

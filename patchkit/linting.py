@@ -16,6 +16,7 @@ from patchkit.lints import (
     Lint,
     lint_diff,
     lint_files,
+    lint_keywords,
     lint_manifest,
     lint_names,
     lint_order,
@@ -79,7 +80,9 @@ def _lint_variant(patch_set: PatchSet, patch: Patch, variant: Variant) -> Iterat
     place = f"{patch_set.folder}/{variant.file}"
     try:
         data = read_set_file(patch_set.folder, variant.file)
-        yield from lint_diff(parse(data, text_of(variant, data), place), patch, place)
+        diffs = parse(data, text_of(variant, data), place)
+        yield from lint_diff(diffs, patch, place)
+        yield from lint_keywords(diffs, patch, f"{patch_set.folder}/{MANIFEST}")
     except PatchkitError as error:
         yield from (_from_error(single, patch.id) for single in error.all())
 

@@ -5,6 +5,7 @@ What is wrong outright the loader and the reader of diffs refuse; these are the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
@@ -12,9 +13,16 @@ from enum import Enum, unique
 from patchkit.bounds import refuse_kind
 from patchkit.model import EntryKind, FileDiff, Hunk
 from patchkit.noise import is_noise
-from patchkit.patchset import Patch, PatchId, PatchSet
+from patchkit.patchset import Patch, PatchId, PatchSet, SymbolCheck
 from patchkit.places import Text
+from patchkit.symbols import module_paths
+from patchkit.syntax import assigned_name, read_pattern, short
 from patchkit.versions import common_version, prerelease_gaps
+
+_CALLED = re.compile(r"(?<!\bdef)(?<!\bclass)(?:^|[^\w.])[\w.]*[\w)\]]\Z")
+_LONGEST_CALL = 1000
+_LONGEST_NAME = 100
+"""Characters that are looked through for where a call begins, and for what is called."""
 
 
 @unique
@@ -28,6 +36,7 @@ class Lint(Enum):
     PRERELEASE_GAP = "pre-release-gap"
     NEVER_OWNED = "never-owned"
     SIMILAR_NAMES = "similar-names"
+    BARE_KEYWORD = "bare-keyword"
     UNKNOWN_AFTER = "unknown-after"
     NO_PLAIN_FILE = "no-plain-file"
 
@@ -136,6 +145,42 @@ def lint_diff(diffs: Sequence[FileDiff], patch: Patch, file: str) -> Iterator[Fi
             hint = "make the diff with more context (diff -U8), and with the function's name (git diff, diff -p)"
             words = f"hunk {hunk.number} of {diff.path} {why}"
             yield Finding(Lint.AMBIGUOUS_CONTEXT.value, file, words, hunk.source_line, patch.id, hint)
+
+
+def lint_keywords(diffs: Sequence[FileDiff], patch: Patch, manifest: str) -> Iterator[Finding]:
+    """Code of symbol checks that reads as an assignment, where the diff has that name as a keyword argument alone."""
+    for check in (each for each in patch.checks if isinstance(each, SymbolCheck)):
+        paths = module_paths(check.module)
+        hunks = [hunk for diff in diffs if set(paths) & set(diff.paths) for hunk in diff.hunks]
+        for code in (*check.has, *check.lacks):
+            name = assigned_name(read_pattern(code))
+            found = (
+                {use for hunk in hunks for side in (hunk.old, hunk.new) for use in _uses(name, side)} if name else set()
+            )
+            if found == {True}:
+                words = f"`{short(code)}` is read as an assignment, and the diff has {name} as a keyword argument"
+                hint = "write a keyword argument with its call, for it is no code by itself"
+                yield _find(Lint.BARE_KEYWORD, manifest, words, patch, hint)
+
+
+def _uses(name: str, side: bytes) -> Iterator[bool]:
+    """For each ``name=`` in a side of a hunk, whether it is an argument of a call that begins there."""
+    text = side.decode("utf-8", "replace")
+    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\s*=(?!=)", text):
+        yield _is_argument(text[max(found.start() - _LONGEST_CALL, 0) : found.start()])
+
+
+def _is_argument(before: str) -> bool:
+    """Whether text ends inside the parentheses of a call; those of a definition are none."""
+    depth = 0
+    for at in range(len(before) - 1, -1, -1):
+        if before[at] in ")]}":
+            depth += 1
+        elif before[at] in "([{" and depth:
+            depth -= 1
+        elif before[at] in "([{":
+            return before[at] == "(" and _CALLED.search(before[max(at - _LONGEST_NAME, 0) : at]) is not None
+    return False
 
 
 def _find_ambiguous(diff: FileDiff) -> Iterator[tuple[Hunk, str]]:

@@ -34,7 +34,7 @@ def find_failures(record: Applied, outcomes: Sequence[CheckOutcome]) -> list[Pat
     return [
         CheckFailed(
             f"{record.id}: {outcome.kind} check {outcome.name} failed: {outcome.message}",
-            hint="nothing was changed; --no-checks applies without checks",
+            hint="nothing was changed; with --no-checks, `patchkit apply` and `patchkit post-install` run no checks",
         )
         for outcome in outcomes
         if outcome.result is CheckResult.FAILED

@@ -36,7 +36,7 @@ from patchkit.scene import Scene, read_steadily
 from patchkit.site import find_distribution
 from patchkit.symbols import module_paths
 from patchkit.tryout import find_paths, open_release, stack_of, try_patch, without_surroundings
-from patchkit.versions import variant_for
+from patchkit.versions import older_than, variant_for
 from patchkit.wanted import want_named
 from patchkit.workfolder import Work
 
@@ -137,6 +137,10 @@ def speak_of_draft(problem: PatchkitError, draft: Draft, command: str) -> Patchk
         return ForeignFile(problem.message, hint=f"`patchkit capture {name}` makes a patch of the edit first; {back}")
     if isinstance(problem, CheckFailed) and "mend the diff" in problem.hint:
         return CheckFailed(problem.message, hint="nothing was written; mend the file, or leave it out")
+    if isinstance(problem, CheckFailed) and "--no-checks" in problem.hint:
+        key = f'`versions = "{older_than(draft.version)}"`'
+        words = f"mend the change, or, if the check is for older versions, give it {key} in the manifest"
+        return CheckFailed(problem.message, hint=f"nothing was written; {words}")
     if isinstance(problem, Conflict) and ("`patchkit check " in problem.hint or "in the manifest" in problem.hint):
         hint = "nothing was written; the same command with --verbose shows all the expected and the found lines"
         return Conflict(problem.message, hint=hint)

@@ -184,7 +184,8 @@ _PLAIN = {"Accept-Encoding": "identity"}
 def _missing_extra(error: ImportError) -> MissingExtra:
     return MissingExtra(
         f"the index is asked with unearth, which is not installed ({error})",
-        hint="`pip install 'site-patchkit[authoring]'`, or name a folder of wheels with --find-links DIR",
+        hint="`pip install 'site-patchkit[authoring]'`, or in a checkout of patchkit `pip install '.[authoring]'`; "
+        "or name a folder of wheels with --find-links DIR",
     )
 
 

@@ -6,7 +6,7 @@ nothing can be said at all (no environment, a broken manifest) a `PatchkitError`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from patchkit.account import account_for
@@ -20,12 +20,12 @@ from patchkit.change import (
     report_on,
     with_python_checks,
 )
-from patchkit.decision import Decision, decide
+from patchkit.decision import Decision, decide, find_renamed
 from patchkit.errors import ExitCode, ForeignFile, NoPatchSets, PatchkitError, PatchSetError, raise_all
 from patchkit.examination import Progress, no_progress
 from patchkit.interruption import disregard
 from patchkit.model import Action, CheckResult, ForeignPolicy, Notice, PatchState
-from patchkit.patchset import Catalog, Patch, PatchSet
+from patchkit.patchset import Catalog, Patch, PatchId, PatchSet
 from patchkit.report import PatchReport, Report
 from patchkit.scene import CatalogNeed, Options, Scene, open_catalog, open_scene, read_steadily, want_leniently
 from patchkit.state import needs_sweep
@@ -205,7 +205,8 @@ def _status(scene: Scene, *, exit_code: bool) -> Report:
         decision = _decide_leniently(scene)
     except PatchSetError as error:  # what is applied cannot be folded here any more; the ledger still tells what it was
         return _status_of_ledger(scene, error, exit_code=exit_code)
-    rows = tuple(_mark_undeclared(decision.scene, row) for row in account_for(decision, {}))
+    renamed = find_renamed(decision)
+    rows = tuple(_mark_undeclared(decision, row, renamed) for row in account_for(decision, {}))
     settled = (PatchState.APPLIED, PatchState.UPSTREAMED, PatchState.NOT_NEEDED)
     passed_over = (PatchState.NOT_APPLICABLE, PatchState.NOT_INSTALLED)
     good = all(row.state in settled + passed_over and not row.failed for row in rows)
@@ -253,10 +254,15 @@ def _mention_drift(scene: Scene) -> tuple[Notice, ...]:
     return (Notice("drifted", f"not as declared: {', '.join(names)} (`patchkit drift` says why)"),) if names else ()
 
 
-def _mark_undeclared(scene: Scene, row: PatchReport) -> PatchReport:
-    """Applied by name, or declared once: `apply` keeps it, `apply --exact` would take it out."""
-    if row.message or not scene.catalog.sets or row.id in list_declared(scene.catalog):
+def _mark_undeclared(decision: Decision, row: PatchReport, renamed: Mapping[PatchId, PatchId]) -> PatchReport:
+    """Applied by name, or declared once: `apply` keeps it, unless another takes its place; `apply --exact` does not."""
+    catalog = decision.scene.catalog
+    if row.message or not catalog.sets or row.id in list_declared(catalog):
         return row
+    if row.id in renamed:
+        return replace(row, message=f"the patch folder calls it {renamed[row.id]} now: `patchkit apply` goes along")
+    if row.id in decision.wanted.dropped:
+        return replace(row, message="not declared: `patchkit apply` takes it out")
     return replace(row, message="not declared: `patchkit apply --exact` would take it out")
 
 

@@ -26,6 +26,7 @@ from patchkit.syntax import (
     Pattern,
     bare,
     excerpt,
+    find_keyword,
     parse,
     read_decorator,
     read_pattern,
@@ -152,7 +153,11 @@ def _wrong_start(definition: _Definition, pattern: Pattern) -> str:
 def _not_there(definition: _Definition, pattern: Pattern) -> str:
     if any(pattern.matches(node) for node in ast.walk(definition.node)):
         return ""
-    return f"`{short(pattern.text)}` is not in {definition.place}, where it should be"
+    told = f"`{short(pattern.text)}` is not in {definition.place}, where it should be"
+    call = find_keyword(pattern, definition.node)
+    if call is None:
+        return told
+    return f"{told}: it is read as an assignment, and a keyword argument is written with its call, `{excerpt(call)}`"
 
 
 def _still_there(definition: _Definition, pattern: Pattern) -> str:

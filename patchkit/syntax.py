@@ -91,6 +91,22 @@ def trouble(text: str, read: Callable[[str], Pattern]) -> str:
     return ""
 
 
+def assigned_name(pattern: Pattern) -> str:
+    """The plain name that ``pattern`` assigns to, and that may be meant as a keyword argument; "" where it does not."""
+    match pattern.node:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+        case _:
+            return ""
+
+
+def find_keyword(pattern: Pattern, node: ast.AST) -> ast.Call | None:
+    """The first call in ``node`` with a keyword argument of the name that ``pattern`` assigns to."""
+    name = assigned_name(pattern)
+    calls = (each for each in ast.walk(node) if isinstance(each, ast.Call)) if name else ()
+    return next((call for call in calls if any(keyword.arg == name for keyword in call.keywords)), None)
+
+
 def _same(one: object, other: object, *, skip: frozenset[str] = frozenset()) -> bool:
     """Whether two trees are equal; ``skip`` names fields of the topmost node that do not count."""
     if type(one) is not type(other):

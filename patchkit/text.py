@@ -196,8 +196,22 @@ def _next_command(report: Report, *, verbose: bool) -> str:
         return ""
     failed = [row.next for row in report.patches if row.failed and row.next]
     if failed or (report.exit_code is ExitCode.NO and report.command == "check"):
-        return "" if verbose or not failed else failed[0]
+        return _join_failed(failed, verbose=verbose)
     return _join_commands(waiting, report.operands)
+
+
+def _join_failed(commands: Sequence[str], *, verbose: bool) -> str:
+    """The first of the commands for rows that failed; one for a whole set where more of it go to the same version.
+
+    Those that show more have shown it already where ``verbose`` is given.
+    """
+    left = [command for command in commands if not (verbose and command.endswith(" --verbose"))]
+    if not left or not left[0].startswith("patchkit rebase "):
+        return left[0] if left else ""
+    _, _, operand, to = left[0].split(maxsplit=3)
+    name = operand.partition("/")[0]
+    alike = [command for command in left if command.startswith(f"patchkit rebase {name}/") and command.endswith(to)]
+    return left[0] if len(alike) == 1 else f"patchkit rebase {name} {to}"
 
 
 def _join_commands(commands: Sequence[str], operands: Sequence[str]) -> str:
@@ -205,6 +219,8 @@ def _join_commands(commands: Sequence[str], operands: Sequence[str]) -> str:
     if len(commands) < 2:
         return "".join(commands)
     verb = commands[0].split()[1]
+    if verb == "drift":
+        return commands[0]
     if verb == "apply":
         return " ".join(["patchkit apply", *operands])
     return " ".join([f"patchkit {verb}", *(command.split()[2] for command in commands if command.split()[1] == verb)])

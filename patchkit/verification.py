@@ -117,10 +117,11 @@ def _report_drift(scene: Scene, applied: Applied, row: PatchReport, facts: Mappi
         return replace(row, installed=None, state=PatchState.DRIFTED, message=words, next=again, failed=True)
     wrong = [f"{file.path} is {file.state.value}" for file in row.files if file.state not in (None, FileState.PATCHED)]
     words = ", ".join(wrong) or _tell_odd(applied, facts)
-    if owner.version != applied.version:
-        words = f"{owner.name} {owner.version} is installed now; it was patched as {applied.version}"
     foreign = any(file.state in (FileState.FOREIGN, FileState.MISSING) for file in row.files)
     again = f"patchkit check {applied.id}" if foreign else f"patchkit apply {applied.id}"
+    if owner.version != applied.version:
+        words = f"{owner.name} {owner.version} is installed now; it was patched as {applied.version}"
+        again = "patchkit drift"  # it tries the patch on that version, which the ledger alone cannot
     return replace(row, installed=owner.version, state=PatchState.DRIFTED, message=words, next=again, failed=True)
 
 

@@ -100,6 +100,26 @@ def range_for(version: str, others: Sequence[str]) -> str:
     return f"==={Version(version)}" if any(common_version(text, other) for other in others) else text
 
 
+def older_than(version: str) -> str:
+    """The specifier of what is older than ``version``; a bound has no local part (PEP 440)."""
+    return f"<{_public(Version(version))}"
+
+
+def by_nearness(specifiers: Sequence[str], version: str) -> list[int]:
+    """The places of valid specifiers, the nearest to ``version`` first: older ones from there down, then newer ones.
+
+    One whose bounds leave ``version`` between them counts as nearest. What is no version is as near to each.
+    """
+    if not is_version(version):
+        return list(range(len(specifiers)))
+    now = _public(Version(version))
+    ends = [min((high for high, _ in _upper_bounds(text) if high <= now), default=None) for text in specifiers]
+    starts = [max((low for low in _lower_bounds(text) if low > now), default=None) for text in specifiers]
+    older = sorted((now if end is None else end, -place) for place, end in enumerate(ends) if starts[place] is None)
+    newer = sorted((start, place) for place, start in enumerate(starts) if start is not None)
+    return [*(-place for _, place in reversed(older)), *(place for _, place in newer)]
+
+
 def variant_for(patch: Patch, version: str) -> Variant | NotNeeded | None:
     """What a patch has for a version: a diff, the word that it is not needed, or None (no range holds it)."""
     rules: tuple[Variant | NotNeeded, ...] = (*patch.variants, *patch.not_needed)

@@ -229,6 +229,7 @@ def test_an_edit_of_a_patched_file_is_never_overwritten_nor_reverted_silently(tw
     two.run("apply").expect()
     two.write(MOD, with_line(20, b"line_20 = 'an edit'\n", BOTH))
     before = two.tree()
+    assert two.json("apply", exit_code=5)["error"]["hint"].startswith("--discard-edits puts the file back into shape")
     assert two.states() == {"alpha/low": "drifted", "alpha/high": "drifted"}
     for command in (["apply"], ["revert", "--all"], ["revert", "alpha/low"], ["apply", "alpha/low"]):
         said = two.json(*command, exit_code=5)
@@ -347,6 +348,8 @@ def test_revert_discards_edits_on_request(two: Stage) -> None:
 
 def test_edits_cannot_be_discarded_where_the_shipped_bytes_are_nowhere(edited: Stage) -> None:
     before = edited.tree()
+    hint = edited.json("apply", exit_code=5)["error"]["hint"]
+    assert "--discard-edits --wheel FILE (no shipped bytes are at hand) replaces it" in hint
     said = edited.json("apply", "--discard-edits", exit_code=5)
     assert said["error"]["code"] == "no-pristine-bytes"
     assert "--wheel" in said["error"]["hint"] and "pip install --force-reinstall" in said["error"]["hint"]

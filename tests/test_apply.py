@@ -48,6 +48,28 @@ def row_of(document: Any, patch_name: str) -> Any:
     return row
 
 
+# ---- undeclared ---------------------------------------------------------------------------------------------
+
+
+def test_status_says_what_becomes_of_applied_patches_that_are_not_declared(stage: Stage) -> None:
+    def message(name: str) -> str:
+        return str(row_of(stage.json("status"), name)["message"])
+
+    stage.add("alpha", patch("low", edit(5, FIVE)))
+    stage.run("apply").expect()
+    stage.add("alpha", patch("renamed", edit(5, FIVE)))
+    assert message("low") == "the patch folder calls it alpha/renamed now: `patchkit apply` goes along"
+    stage.run("apply").expect()
+    assert stage.states() == {"alpha/renamed": "applied"}
+    stage.add("alpha", patch("renamed", edit(5, FIVE), default=False, group="line"), patch("other", edit(5, THIRTY)))
+    assert message("renamed") == "not declared: `patchkit apply --exact` would take it out"
+    other = patch("other", edit(5, THIRTY), group="line")
+    stage.add("alpha", patch("renamed", edit(5, FIVE), default=False, group="line"), other)
+    assert message("renamed") == "not declared: `patchkit apply` takes it out"
+    stage.run("apply").expect()
+    assert stage.states() == {"alpha/other": "applied"}
+
+
 # ---- applied --------------------------------------------------------------------------------------------------
 
 
@@ -288,7 +310,28 @@ def test_a_version_without_a_range_that_has_the_text_already_says_so(stage: Stag
 
 def test_a_version_without_a_range_that_no_diff_fits_says_so(stage: Stage) -> None:
     stage.add("alpha", patch("low", edit(5, FIVE, with_line(5, b"never shipped\n")), versions="<=1.2.2"))
-    assert "none of its diffs fits this version" in stage.json("apply", exit_code=4)["error"]["message"]
+    error = stage.json("apply", exit_code=4)["error"]
+    assert "none of its diffs fits this version" in error["message"]
+    assert error["hint"].startswith("`patchkit rebase alpha/low --to 1.2.3` makes the diff for that version; ")
+
+
+def test_the_next_step_of_patches_that_fit_no_more_after_an_upgrade_leads_to_rebase(stage: Stage) -> None:
+    ranges = {"versions": "<=1.2.3"}
+    stage.add("alpha", patch("low", edit(5, FIVE), **ranges), patch("high", edit(30, THIRTY), **ranges))
+    stage.run("apply").expect()
+    other = {**SHIPPED, MOD: b"other = 1\n"}
+    stage.reinstall(sample_wheel(stage.folder / "new", "2.0", other))
+    assert "\nnext: patchkit drift" in stage.run("verify").expect(1).out
+    assert "remedy: patchkit rebase alpha/low --to 2.0" in stage.run("drift").expect(1).out
+    for command in ("status", "check"):
+        assert "\nnext: patchkit rebase alpha --to 2.0" in stage.run(command).out
+        low = row_of(stage.json(command, exit_code=0 if command == "status" else 1), "low")
+        assert low["next"].startswith("patchkit rebase alpha/low --to 2.0")
+    said = stage.run("apply").expect(4).err
+    assert (
+        said.count("hint: ") == 1 and "hint: `patchkit rebase alpha --to 2.0` makes the diff for that version" in said
+    )
+    assert "next: patchkit rebase alpha/high --to 2.0" in stage.run("check", "alpha/high").expect(1).out
 
 
 def test_the_manifest_lines_that_are_suggested_make_the_patch_apply(stage: Stage) -> None:
@@ -559,6 +602,30 @@ def test_a_failing_check_of_an_update_leaves_the_old_text_in_place(stage: Stage)
     stage.run("apply", *PYTHON).expect(7)
     assert stage.tree() == before
     stage.run("verify", *PYTHON).expect()
+
+
+def test_a_changed_python_check_of_an_applied_patch_runs_before_it_is_taken_into_the_ledger(
+    stage: Stage, tmp_path: Path
+) -> None:
+    note = f"open({str(tmp_path / 'ran')!r}, 'a').write('x')\n".encode()
+    stage.add("beta", patch("high", edit(30, THIRTY), check=[python()]), checks={"checks/ask.py": note})
+    add_script(stage, ASKS)
+    stage.run("apply", *PYTHON).expect()
+    add_script(stage, b"raise SystemExit('no')\n")
+    before = stage.tree()
+    said = stage.json("check", *PYTHON)
+    messages = {name: row_of(said, name)["checks"][0]["message"] for name in ("low", "high")}
+    assert messages["low"] == "`patchkit apply` runs it, for it is new or changed"
+    assert messages["high"] == "`patchkit verify` runs it"
+    said = stage.json("apply", *PYTHON, exit_code=7)
+    assert said["error"]["code"] == "check-failed" and row_of(said, "low")["checks"][0]["result"] == "failed"
+    assert stage.tree() == before
+    stage.run("verify", *PYTHON).expect()
+    add_script(stage, ASKS + b"\n")
+    row = row_of(stage.json("apply", *PYTHON), "low")
+    assert (row["action"], row["checks"][0]["result"]) == ("none", "passed")
+    assert "nothing to do" in stage.run("apply", *PYTHON).expect().out
+    assert (tmp_path / "ran").read_text() == "xx"  # by apply and by verify: what did not change is not run again
 
 
 def test_a_failing_check_undoes_an_adoption_too(stage: Stage) -> None:

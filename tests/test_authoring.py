@@ -184,6 +184,14 @@ def test_a_patched_file_is_copied_as_shipped_or_on_top_with_the_patches(stage: S
     assert b"line_5 = 'cinq'\n" in stage.read()
 
 
+def test_edit_names_the_files_that_are_patched_where_others_are_not(stage: Stage) -> None:
+    stage.add("fix", patch("five", edit(5, b"line_5 = 5.0\n")))
+    stage.run("apply").expect()
+    told = [stage.json("edit", "some-dist", *files)["warnings"][0]["message"] for files in ((MOD, BLOCKS), (MOD,))]
+    assert told[0].startswith(f"{MOD} is patched by fix/five, and the copies are as shipped")
+    assert told[1].startswith("these files are patched by fix/five, ")
+
+
 def test_on_top_of_a_patch_that_renames_deletes_and_creates_files_the_copies_are_what_it_left(stage: Stage) -> None:
     new, moved = "some_dist/new.py", "some_dist/stones.py"
     before = {BLOCKS: SHIPPED[BLOCKS], moved: None, DATA: SHIPPED[DATA], new: None}
@@ -307,6 +315,25 @@ def test_what_comes_on_top_of_a_patch_cannot_take_its_place(stage: Stage) -> Non
         error = refused(stage, "commit", folder, "--set", "fix", "--patch", "one", *words, exit_code=3)
         assert error["code"] == "variant-exists" and "fix/one would lose the rest" in error["message"]
     stage.json("commit", folder, "--set", "fix", "--patch", "two")
+
+
+def test_a_check_that_was_meant_for_older_versions_is_told_to_say_so_by_an_option_that_works(stage: Stage) -> None:
+    check = {"kind": "symbol", "module": "some_dist.mod", "has": ["line_5 = 9"]}
+    nine = edit(5, b"line_5 = 9\n")
+    stage.add("fix", patch("five", nine, versions="==1.0", check=[check]))
+    folder = open_work(stage, MOD)
+    put(folder / MOD, FIVE)
+    words = ("commit", folder, "--set", "fix", "--patch", "five")
+    error = refused(stage, *words, exit_code=7)
+    hint = 'mend the edit, or, if the check is for older versions, give it `versions = "<1.2.3"` in the manifest'
+    assert error["code"] == "check-failed" and error["hint"] == f"nothing was written; {hint}"
+    stage.add("fix", patch("five", nine, versions="==1.0", check=[{**check, "versions": "<1.2.3"}]))
+    stage.run(*words).expect()
+    stage.add("fix", patch("five", nine, check=[{**check, "has": ["line_6 = 9"]}]))
+    for command in ("check", "apply"):
+        said = stage.run(command)
+        assert "`patchkit apply` and `patchkit post-install` run no checks" in said.out + said.err
+    stage.run("apply", "--no-checks").expect()
 
 
 def test_commits_at_once_into_one_set_all_get_their_entry(stage: Stage) -> None:

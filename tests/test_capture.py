@@ -446,7 +446,7 @@ def test_status_and_drift_name_capture_among_the_ways_out_of_an_edit(stage: Stag
     stage.write(MOD, with_line(30, b"line_30 = 'thirty'\n"))
     keep = "`patchkit capture some-dist` makes a patch of the edit"
     for command, code in (("status", 0), ("check", 1)):
-        assert f"--discard-edits replaces it and keeps its bytes; {keep}" in stage.run(command).expect(code).out
+        assert f"replaces it and keeps its bytes; {keep}" in stage.run(command).expect(code).out
     assert keep in stage.json("drift", exit_code=1)["drift"][0]["detail"]
     assert keep in stage.json("apply", exit_code=5)["error"]["hint"]
     stage.write(MOD, WHOLE)

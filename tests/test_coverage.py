@@ -93,6 +93,21 @@ def test_a_change_that_is_there_more_than_once_is_told_as_what_upstream_may_have
     assert "perhaps upstream has it, or the diff is the wrong way round" in cells["1.1"]["message"]
 
 
+def test_of_diffs_that_fare_alike_that_for_the_nearest_release_is_told_as_rebase_takes_it(shelf: Shelf) -> None:
+    two = {"1.0": "20", "1.1": "21", "1.2": "2", "1.3": "23", "1.4": "24"}
+    for version, value in two.items():
+        shelf.release(version, {MATHS: maths(two=value)})
+    diffs = {
+        f"{version}.patch": make_diff({MATHS: maths(two=two[version])}, {MATHS: maths(two="7")}) for version in two
+    }
+    variants = [{"versions": f"=={version}", "file": f"{version}.patch"} for version in ("1.4", "1.0", "1.1", "1.3")]
+    shelf.add("fix", patch("middle", MIDDLE, variant=variants) | {"FILES": diffs})
+    cell = shelf.json("coverage", "fix", "--versions", "==1.2")["releases"][0]["patches"][0]
+    assert (cell["would"], cell["variant"]) == ("conflict", "1.1.patch")
+    row = shelf.json("rebase", "fix", "--to", "1.2", "--dry-run", exit_code=5)["patches"][0]
+    assert row["base"] == "1.1"
+
+
 def test_a_release_that_no_range_holds_is_no_failure_and_says_what_would_be(shelf: Shelf) -> None:
     shelf.release("1.0", {MATHS: maths()})
     shelf.release("1.1", {MATHS: maths(head="import os\n")})

@@ -238,6 +238,12 @@ def test_the_readme_is_short() -> None:
     assert len(page("README.md").splitlines()) < 200
 
 
+def test_the_readme_names_the_extras_that_commands_need() -> None:
+    table = (CHECKOUT / "pyproject.toml").read_text("utf-8").partition("[project.optional-dependencies]")[2]
+    extras = set(re.findall(r"^(\w+) = \[$", table.partition("\n[")[0], re.MULTILINE)) - {"dev"}
+    assert extras == {"authoring", "sbom"} == set(re.findall(r"'\.\[(\w+)\]'", page("README.md")))
+
+
 def test_the_patch_set_in_the_readme_is_one() -> None:
     [shown] = [block.text for block in read_blocks(page("README.md")) if block.language == "toml"]
     assert read_manifest(shown.encode(), folder="patches/words", file="a").patches

@@ -75,6 +75,30 @@ def test_a_variant_that_none_of_the_checks_is_meant_for_is_found(stage: Stage) -
     assert finding["code"] == "no-check" and "a.patch (==3)" in finding["message"]
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("line_5 = str(5, sep='T')", True),
+        ("line_5 = a.b[0](", False),
+        ("line_5 = a.b[0](f(1),\n  sep='T')", True),
+        ("sep='T'", False),
+        ("sep = f(sep='T')", False),
+        ("def line_5(a, sep='T'): pass", False),
+        ("class line_5(sep='T'): pass", False),
+        ("line_5 = f(1).sep == (2)", False),
+        ("x.sep = 'T'", False),
+    ],
+)
+def test_a_keyword_argument_that_a_check_would_take_for_an_assignment_is_found(
+    stage: Stage, line: str, found: bool
+) -> None:
+    for key in ("has", "lacks"):
+        check = {"kind": "symbol", "module": "some_dist.mod", "symbol": "line_5", key: ["sep='T'"]}
+        stage.add("s", patch("one", edit(5, f"{line}\n".encode()), origin="x", check=[check]))
+        told = [(each["code"], each["hint"].partition(",")[0]) for each in lint(stage, exit_code=3 if found else 0)]
+        assert told == [("bare-keyword", "write a keyword argument with its call")] * found
+
+
 def test_a_file_that_nothing_uses_is_found(stage: Stage) -> None:
     stage.add("s", patch("one", FIVE, **GOOD), checks={"old.patch": FIVE, "checks/a.py": b"", "NOTICE": b""})
     assert [(each["code"], Path(each["file"]).name) for each in lint(stage)] == [

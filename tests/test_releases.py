@@ -238,6 +238,7 @@ def test_without_the_extra_the_index_is_out_of_reach_and_the_error_says_how_to_g
     with pytest.raises(MissingExtra) as caught:
         find_wheel("some-dist", "1.0")
     assert "pip install 'site-patchkit[authoring]'" in caught.value.hint
+    assert "in a checkout of patchkit `pip install '.[authoring]'`" in caught.value.hint
     assert find_wheel("some-dist", "1.0", find_links=[str(wheels)]).is_file()
 
 

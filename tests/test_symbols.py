@@ -223,6 +223,15 @@ def test_the_words_for_has_and_lacks_name_the_line() -> None:
     assert words_of_failure(PATCHED, has=("subprocess",)) == "`subprocess` is not in the module, where it should be"
 
 
+def test_a_keyword_argument_that_is_taken_for_an_assignment_is_told_with_its_call() -> None:
+    source = "def f(a):\n    return a.isoformat(sep='T')\n"
+    told = "`sep='T'` is not in f (line 1), where it should be"
+    more = "it is read as an assignment, and a keyword argument is written with its call, `a.isoformat(sep='T')`"
+    assert words_of_failure(source, "f", has=("sep='T'",)) == f"{told}: {more}"
+    assert words_of_failure(source.replace("sep=", "timespec="), "f", has=("sep='T'",)) == told
+    assert passes(source, "f", has=("a.isoformat(sep='T')",))
+
+
 def test_all_that_fails_is_said_at_once() -> None:
     words = words_of_failure(PATCHED, "get_cuda_version", has=("a", "b"), lacks=("ask_nvcc",), decorators=("c",))
     assert len(words.split("; ")) == 4
