@@ -16,7 +16,7 @@ from patchkit.notes import Notes
 from patchkit.operands import Operands
 from patchkit.operations import CONSTRUCTION
 from patchkit.programs import Scope
-from patchkit.results import BUILTINS, CALLED, CALLING, REFLECTIVE
+from patchkit.results import BUILTINS, CALLED, REFLECTIVE, called_positions
 from patchkit.syntax import excerpt
 from patchkit.values import UNCLEAR, ClassValue, Foreign, Found, FunctionValue, Instance, ModuleValue, Unclear
 
@@ -58,11 +58,19 @@ class Callees:
             self.hooks(node.func, others, node)
         self.handing.hand_on(node, others)
         handed = [each.value for each in node.keywords if each.arg in CALLED] if others else []
-        handed += node.args[: any(name in CALLING for name in others)]
+        positions = {place for name in others for place in called_positions(name, len(node.args))}
+        handed += [each for place, each in enumerate(node.args) if place in positions]
         for value in (each for each in handed if not isinstance(each, ast.Constant | ast.Starred)):
-            known = self.inference.infer(value, self.scope)
-            if not known or UNCLEAR.value in (each.value for each in known):
-                self.notes.gap(self._doubt(value), node, excerpt(value))
+            self._called_by_others(value, node)
+
+    def _called_by_others(self, value: ast.expr, node: ast.Call) -> None:
+        """``value`` is handed to others that call it: where it is not known what it is, or what that does."""
+        known = [each.value for each in self.inference.infer(value, self.scope)]
+        if not known or UNCLEAR.value in known:
+            self.notes.gap(self._doubt(value), node, excerpt(value))
+        for each in known:
+            if isinstance(each, Foreign) and not each.instance and not is_known(self.table, each.name):
+                self.notes.gap(Doubt.FOREIGN, node, each.name)
 
     def callee(self, found: Found, node: ast.Call) -> None:
         sure = found.confidence

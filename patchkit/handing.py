@@ -73,12 +73,20 @@ class Handing:
                     self.notes.implicit(found.value, node)
                     for name in asked:
                         self.notes.run(self.inference.methods(found.value, name), node, _NAME)
+                case Foreign() if asked is not None:
+                    self._hand_foreign(found.value, node, asked)
                 case Record(node=display, scope=home) if not isinstance(display, ast.Call):
                     if depth == _DEEPEST:
                         self.notes.gap(Doubt.SUBSCRIPT, node)
                     else:
                         for each in _held(display):
                             self._hand(each, home, node, asked, depth + 1)
+
+    def _hand_foreign(self, value: Foreign, node: ast.expr, asked: tuple[str, ...]) -> None:
+        """Something of others goes to others: a function may be called, an object be entered or asked."""
+        names = [f"{value.name}.{each}" for each in ("__enter__", *asked)] if value.instance else [value.name]
+        for construct in filter(None, map(self.table.construct, names)):
+            self.notes.use(construct, node.lineno, _NAME)
 
     def _given_away(self, scope: Scope, node: ast.expr) -> None:
         """In the caller calls of others are not counted; where they get an object of a distribution, they are."""

@@ -2447,3 +2447,65 @@ IDIOMS = [
     *read_idioms(FUNCTIONS),
     *read_idioms(PATCHING),
 ]
+
+# ---- what others get: constructs themselves, and callbacks of which nothing is known ----
+
+IDIOMS += read_idioms(
+    r"""
+=== a construct that is handed to map | found
+def f():
+    list(map(subprocess.run, [["true"]]))
+=== a construct that is handed to starmap | found
+import itertools
+def f():
+    list(itertools.starmap(subprocess.run, [(["true"],)]))
+=== a construct that an exit stack calls back | found
+import contextlib
+def f():
+    with contextlib.ExitStack() as stack:
+        stack.callback(subprocess.run, ["true"])
+=== a construct that is a key | found
+def f():
+    sorted([["true"]], key=subprocess.run)
+=== an unknown callback of a regular expression | counted
+import re
+class C:
+    def __init__(self, go):
+        self.go = go
+    def all(self):
+        re.sub("a", self.go, "a")
+IT = C(lambda found: bad() or "")
+def f():
+    IT.all()
+=== an unknown callback of accumulate | counted
+import itertools
+class C:
+    def __init__(self, go):
+        self.go = go
+    def all(self):
+        list(itertools.accumulate([1, 2], self.go))
+IT = C(bad)
+def f():
+    IT.all()
+=== an unknown callback of an exit stack | counted
+import contextlib
+class C:
+    def __init__(self, go):
+        self.go = go
+    def all(self):
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.go)
+IT = C(bad)
+def f():
+    IT.all()
+=== an unknown callback of iter | counted
+class C:
+    def __init__(self, go):
+        self.go = go
+    def all(self):
+        list(iter(self.go, None))
+IT = C(bad)
+def f():
+    IT.all()
+"""
+)
