@@ -127,9 +127,14 @@ class Callees:
             self.operands.operate(node.args[1], ("__instancecheck__", "__subclasscheck__"))
         elif name in _ACCESSES and isinstance(node, ast.Call) and isinstance(node.args[1], ast.Constant):
             self.operands.access(node.args[0], str(node.args[1].value), _ACCESSES[name], node)
-        elif not is_known(self.table, name):
+        elif not is_known(self.table, name) or self._was_made_elsewhere(name, node):
             owner = name.partition(".")[0]
             self.notes.gap(Doubt.DISPATCH if owner in BUILTINS else Doubt.FOREIGN, node, name)
+
+    def _was_made_elsewhere(self, name: str, node: ast.expr) -> bool:
+        """Whether a method is called of what a hazard gave, and not here: such as a file that was opened at import."""
+        func = node.func if isinstance(node, ast.Call) else node
+        return "()" in name and isinstance(func, ast.Attribute) and self.operands.is_from_outside(func.value)
 
     def hooks(self, func: ast.Attribute, others: list[str], node: ast.Call) -> None:
         """A method that a class inherits from others may call those that the class has."""

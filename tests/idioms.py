@@ -2509,3 +2509,81 @@ def f():
     IT.all()
 """
 )
+
+# ---- what the observer of the runs does not see: locks, files, the environment (docs/measurements/dynamo.md) ----
+
+UNSEEN = read_idioms(
+    r"""
+=== a condition that was made at import is entered | counted
+import threading
+IT = threading.Condition()
+def f():
+    with IT: pass
+=== a semaphore that was made at import is entered | counted
+import threading
+IT = threading.Semaphore()
+def f():
+    with IT: pass
+=== a lock between processes that was made at import is entered | counted
+import multiprocessing
+IT = multiprocessing.Lock()
+def f():
+    with IT: pass
+=== a lock of a table that makes locks | counted
+import collections
+import threading
+LOCKS = collections.defaultdict(threading.Lock)
+def f():
+    with LOCKS["x"]: pass
+=== a lock that an exit stack enters | counted
+import contextlib
+import threading
+LOCK = threading.Lock()
+def f():
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(LOCK)
+=== a file that was opened at import is read | counted
+IT = open(__file__)
+def f():
+    IT.read()
+=== a file that was opened at import is iterated over | counted
+IT = open(__file__)
+def f():
+    for line in IT: pass
+=== a file that an object opened at import is read | counted
+class C:
+    def __init__(self):
+        self.file = open(__file__)
+    def go(self):
+        self.file.read()
+IT = C()
+def f():
+    IT.go()
+=== a folder that was made at import is entered | counted
+import tempfile
+IT = tempfile.TemporaryDirectory()
+def f():
+    with IT: pass
+=== a variable of the environment is set | counted
+import os
+def f():
+    os.environ["X"] = "1"
+=== a function of a library is handed to map | counted
+import ctypes
+IT = ctypes.CDLL(None)
+def f():
+    list(map(IT.abs, [1]))
+=== a function that asks the file system is handed to any | counted
+import os
+def f():
+    any(map(os.path.exists, ["/"]))
+=== a field whose default is the time | counted
+import dataclasses
+import time
+@dataclasses.dataclass
+class C:
+    at: float = dataclasses.field(default_factory=time.time)
+def f():
+    C()
+"""
+)
