@@ -42,6 +42,7 @@ PASSING = (  # where the result of a function may be what it got
     "concurrent.futures.",
     "collections.",
     "sys.",
+    "torch.nn.Module.get_submodule",
 )
 REFLECTIVE = frozenset(  # what asks for something by a name that is made at run time, or runs a text
     (
@@ -92,6 +93,12 @@ CALLING_METHODS: dict[str, tuple[int, ...]] = {  # the same of methods of others
 }
 CALLING_SPACES = ("torch.func.", "torch.utils._pytree.")  # modules whose functions call the first that they get
 CALLED = frozenset(("key", "target", "func", "function", "default_factory", "callback"))  # arguments that are called
+HOLDING = frozenset(  # objects that call others, which they got when they were made
+    ("torch.nn.Sequential", "contextlib.closing", "contextlib.aclosing", "contextlib.ExitStack")
+)
+FLUENT = frozenset(  # methods of others that give back the object that they are called on
+    ("eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "share_memory")
+)
 IMPORTING = ("importlib.import_module", "__import__")
 RESULTS = {  # what a call of others gives, where its name does not say so
     "logging.getLogger": "logging.Logger",
