@@ -11,12 +11,13 @@ from patchkit.bindings import Assigned, Imported, Parameter
 from patchkit.branches import may_fail
 from patchkit.handing import Handing, is_known
 from patchkit.hazards import HazardTable
+from patchkit.hooks import Hooks
 from patchkit.inference import Inference
 from patchkit.notes import Notes
 from patchkit.operands import Operands
 from patchkit.operations import CONSTRUCTION
 from patchkit.programs import Scope
-from patchkit.results import BUILTINS, CALLED, CALLING, REFLECTIVE
+from patchkit.results import BUILTINS, CALLED, HOLDING, REFLECTIVE, called_positions
 from patchkit.syntax import excerpt
 from patchkit.values import UNCLEAR, ClassValue, Foreign, Found, FunctionValue, Instance, ModuleValue, Unclear
 
@@ -43,6 +44,7 @@ class Callees:
         self.scope = scope
         self.notes = notes
         self.operands = operands
+        self.hooks = Hooks(known.inference.lineage, notes)
         self.handing = Handing(known.inference, known.table, scope, notes)
         self.kept: ast.expr | None = None
 
@@ -54,15 +56,23 @@ class Callees:
         if not answers:
             self.unresolved(node)
         others = [each.value.name for each in answers if isinstance(each.value, Foreign)]
-        if isinstance(node.func, ast.Attribute) and others:
-            self.hooks(node.func, others, node)
+        if others:
+            self._hooked(node, others)
         self.handing.hand_on(node, others)
         handed = [each.value for each in node.keywords if each.arg in CALLED] if others else []
-        handed += node.args[: any(name in CALLING for name in others)]
+        positions = {place for name in others for place in called_positions(name, len(node.args))}
+        handed += [each for place, each in enumerate(node.args) if place in positions]
         for value in (each for each in handed if not isinstance(each, ast.Constant | ast.Starred)):
-            known = self.inference.infer(value, self.scope)
-            if not known or UNCLEAR.value in (each.value for each in known):
-                self.notes.gap(self._doubt(value), node, excerpt(value))
+            self._called_by_others(value, node)
+
+    def _called_by_others(self, value: ast.expr, node: ast.Call) -> None:
+        """``value`` is handed to others that call it: where it is not known what it is, or what that does."""
+        known = [each.value for each in self.inference.infer(value, self.scope)]
+        if not known or UNCLEAR.value in known:
+            self.notes.gap(self._doubt(value), node, excerpt(value))
+        for each in known:
+            if isinstance(each, Foreign) and not each.instance and not is_known(self.table, each.name):
+                self.notes.gap(Doubt.FOREIGN, node, each.name)
 
     def callee(self, found: Found, node: ast.Call) -> None:
         sure = found.confidence
@@ -74,14 +84,18 @@ class Callees:
             case Instance():
                 called = self.inference.methods(found.value, "__call__")
                 is_module = all(isinstance(each.value, Foreign) for each in called)
-                called = (is_module and self.inference.methods(found.value, "forward")) or called
+                called = (is_module and self.inference.member(found.value, "forward")) or called
                 self.notes.run(called, node, weakest(sure, Confidence.ATTRIBUTE))
+                if is_module and called:
+                    self.hooks.call(found.value.of, node)
                 if not called:
                     self.notes.gap(Doubt.DISPATCH, node, excerpt(node.func))
             case Foreign(name=name, effect=effect) if name in self.table.opaque:
                 self.notes.makers.append((name, effect or self.table.effect(name, node.args, node.keywords)))
-            case Foreign(name=name):
+            case Foreign(name=name, instance=instance):
                 self._foreign(name, node, sure)
+                if instance and name in HOLDING and not _is_made_here(node):
+                    self.notes.gap(Doubt.DISPATCH, node)
             case Unclear():
                 self.notes.gap(self._doubt(node.func), node, excerpt(node.func))
             case _:
@@ -102,6 +116,7 @@ class Callees:
             for kin in lineage.order(value.scope):
                 if isinstance(kin, Foreign):
                     self._foreign(kin.name, node, sure)
+            self.hooks.call(value.scope, node)
         self.notes.implicit(value, node)
         for kin in (each for each in lineage.order(value.scope) if isinstance(each, Scope)):
             for binding in (each for bound in kin.namespace.names.values() for each in bound):
@@ -116,27 +131,45 @@ class Callees:
         elif name in REFLECTIVE or (isinstance(node, ast.Call) and _is_made_up(name, node)):
             self.notes.gap(Doubt.GETATTR, node)
         elif name in ("isinstance", "issubclass") and isinstance(node, ast.Call) and len(node.args) == 2:
-            self.operands.operate(node.args[1], ("__instancecheck__", "__subclasscheck__"))
+            self.operands.operate(node.args[1], ("__instancecheck__", "__subclasscheck__", "__subclasshook__"))
         elif name in _ACCESSES and isinstance(node, ast.Call) and isinstance(node.args[1], ast.Constant):
             self.operands.access(node.args[0], str(node.args[1].value), _ACCESSES[name], node)
-        elif not is_known(self.table, name):
+        elif not is_known(self.table, name) or self._was_made_elsewhere(name, node):
             owner = name.partition(".")[0]
             self.notes.gap(Doubt.DISPATCH if owner in BUILTINS else Doubt.FOREIGN, node, name)
 
-    def hooks(self, func: ast.Attribute, others: list[str], node: ast.Call) -> None:
+    def _was_made_elsewhere(self, name: str, node: ast.expr) -> bool:
+        """Whether a method is called of what a hazard gave, and not here: such as a file that was opened at import."""
+        func = node.func if isinstance(node, ast.Call) else node
+        return "()" in name and isinstance(func, ast.Attribute) and self.operands.is_from_outside(func.value)
+
+    def _hooked(self, node: ast.Call, others: list[str]) -> None:
         """A method that a class inherits from others may call those that the class has."""
-        for base in self.inference.infer(func.value, self.scope):
-            if isinstance(base.value, Instance) and not _is_super(func.value):
-                order = self.inference.lineage.order(base.value.of)
-                if not any(isinstance(kin, Foreign) and f"{kin.name}.{func.attr}" in others for kin in order):
-                    continue
-                for kin in order:
-                    for method in kin.inner if isinstance(kin, Scope) else ():
-                        if method.owner is kin and isinstance(method.node, ast.FunctionDef | ast.AsyncFunctionDef):
-                            self.notes.add(method, node.lineno, _NAME)
-            elif isinstance(base.value, Foreign):
-                for heir in self.inference.lineage.descendants(Foreign(base.value.name)):
+        func, lineage, owner = node.func, self.inference.lineage, self.scope.enclosing_class
+        if not isinstance(func, ast.Attribute):
+            return self._hooked_by_name(node, others)
+        if _is_super(func.value):
+            return self.hooks.call(owner, node) if owner is not None else None
+        bases = [each.value for each in self.inference.infer(func.value, self.scope)]
+        for base in bases:
+            if isinstance(base, Instance | ClassValue):
+                scope = base.of if isinstance(base, Instance) else base.scope
+                if any(
+                    isinstance(kin, Foreign) and f"{kin.name}.{func.attr}" in others for kin in lineage.order(scope)
+                ):
+                    self.hooks.call_all(scope, node)
+            elif isinstance(base, Foreign):
+                for heir in lineage.descendants(Foreign(base.name)):
                     self.notes.run(self.inference.methods(Instance(heir), func.attr), node, _NAME)
+        if all(isinstance(base, ModuleValue) for base in bases):
+            self._hooked_by_name(node, others)
+        return None
+
+    def _hooked_by_name(self, node: ast.Call, others: list[str]) -> None:
+        """The same of a method that was taken from its class before, as in ``apply = Function.apply``."""
+        for name in others:
+            for heir in self.inference.lineage.descendants(Foreign(name.rpartition(".")[0])):
+                self.hooks.call_all(heir, node)
 
     def unresolved(self, node: ast.Call) -> None:
         func = node.func
@@ -186,6 +219,11 @@ def _is_made_up(name: str, node: ast.Call) -> bool:
     if name not in _ACCESSES:
         return False
     return len(node.args) < 2 or not (isinstance(node.args[1], ast.Constant) and isinstance(node.args[1].value, str))
+
+
+def _is_made_here(node: ast.expr) -> bool:
+    """Whether a call is of what another call has just given."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Call)
 
 
 def _is_super(node: ast.expr) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from patchkit.audited import Confidence, Doubt
-from patchkit.classes import is_identity
+from patchkit.classes import is_identity, is_property
 from patchkit.hazards import HazardTable
 from patchkit.inference import Inference
 from patchkit.notes import Notes
@@ -16,6 +16,7 @@ from patchkit.results import BUILTINS, INERT, PASSING, PROTOCOL, SAME
 from patchkit.values import ClassValue, Foreign, Found, FunctionValue, Instance, Record
 
 _KEEPS = ("types.SimpleNamespace", "functools.partial", "functools.wraps", "functools.cache", "functools.lru_cache")
+_FORMATTING = frozenset(("str.format", "str.format_map"))
 _DEEPEST = 4
 _NAME = Confidence.NAME
 
@@ -38,10 +39,20 @@ class Handing:
         values = [*node.args[kept:], *(keyword.value for keyword in node.keywords)]
         if "types.SimpleNamespace" not in others:
             plain = all(name.partition(".")[0] in BUILTINS for name in others)
-            asked = ("__call__",) if plain else ("__call__", *PROTOCOL)
+            asked = ("__call__", "keys") if plain else ("__call__", *PROTOCOL)
             self._unknown = any(not is_known(self.table, name) and not self.table.construct(name) for name in others)
             for value in values:
                 self._hand(value, self.scope, node, asked if others else None)
+                if _FORMATTING & set(others):
+                    self._formatted(value, node)
+
+    def _formatted(self, value: ast.expr, node: ast.expr) -> None:
+        """A format string may ask an object for any attribute, properties too."""
+        for found in self.inference.infer(value, self.scope):
+            kin = self.inference.lineage.order(found.value.of) if isinstance(found.value, Instance) else ()
+            for method in (each for one in kin if isinstance(one, Scope) for each in one.inner):
+                if method.owner in kin and is_property(method):
+                    self.notes.add(method, node.lineno, _NAME)
 
     def is_accessor(self, call: ast.Call, scope: Scope) -> bool:
         """Whether a call in a class body makes a method or a property of what it gets."""
@@ -65,6 +76,7 @@ class Handing:
                 case ClassValue(scope=of) if asked is not None:
                     self._given_away(of, node)
                     self.notes.run(self._made(found.value), node, _NAME)
+                    self.notes.implicit(found.value, node)
                     metaclass = self.inference.lineage.metaclass(of)
                     if metaclass is not None:
                         self.notes.implicit(Instance(metaclass), node)
@@ -72,13 +84,24 @@ class Handing:
                     self._given_away(of, node)
                     self.notes.implicit(found.value, node)
                     for name in asked:
-                        self.notes.run(self.inference.methods(found.value, name), node, _NAME)
+                        methods = self.inference.methods(found.value, name)
+                        self.notes.run(methods, node, _NAME)
+                        if name == "__call__" and any(isinstance(each.value, Foreign) for each in methods):
+                            self.notes.run(self.inference.member(found.value, "forward"), node, _NAME)
+                case Foreign() if asked is not None:
+                    self._hand_foreign(found.value, node, asked)
                 case Record(node=display, scope=home) if not isinstance(display, ast.Call):
                     if depth == _DEEPEST:
                         self.notes.gap(Doubt.SUBSCRIPT, node)
                     else:
                         for each in _held(display):
                             self._hand(each, home, node, asked, depth + 1)
+
+    def _hand_foreign(self, value: Foreign, node: ast.expr, asked: tuple[str, ...]) -> None:
+        """Something of others goes to others: a function may be called, an object be entered or asked."""
+        names = [f"{value.name}.{each}" for each in ("__enter__", *asked)] if value.instance else [value.name]
+        for construct in filter(None, map(self.table.construct, names)):
+            self.notes.use(construct, node.lineno, _NAME)
 
     def _given_away(self, scope: Scope, node: ast.expr) -> None:
         """In the caller calls of others are not counted; where they get an object of a distribution, they are."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from patchkit.inference import Inference
 from patchkit.programs import Module, Scope
-from patchkit.values import FunctionValue
+from patchkit.values import FunctionValue, Instance
 
 _Handed: TypeAlias = Scope | list[ast.expr]
 """A function that is decorated, or the arguments of a call."""
@@ -50,6 +50,9 @@ class Registrations:
             for found in self._inference.infer(node.value, scope):
                 if isinstance(found.value, FunctionValue):
                     yield found.value.scope
+                elif isinstance(found.value, Instance) and node.attr.startswith("register_"):  # a hook of a module
+                    run = (each.value for each in self._inference.methods(found.value, "forward"))
+                    yield from (each.scope for each in run if isinstance(each, FunctionValue))
 
 
 def _candidates(module: Module) -> list[tuple[ast.Attribute, _Handed, Scope]]:

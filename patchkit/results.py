@@ -42,6 +42,7 @@ PASSING = (  # where the result of a function may be what it got
     "concurrent.futures.",
     "collections.",
     "sys.",
+    "torch.nn.Module.get_submodule",
 )
 REFLECTIVE = frozenset(  # what asks for something by a name that is made at run time, or runs a text
     (
@@ -77,10 +78,27 @@ INERT = frozenset(  # what looks at an object or a class and calls nothing of it
 PROTOCOL = (  # methods that the standard library calls of an object that it gets, without a word of its class
     *("close", "aclose", "read", "readline", "write", "flush", "keys", "acquire", "release", "emit", "fileno"),
 )
-CALLING = frozenset(  # what calls its first argument
-    ("map", "filter", "functools.reduce", "functools.cmp_to_key", "itertools.starmap", "itertools.takewhile")
-) | frozenset(("itertools.dropwhile", "itertools.filterfalse", "itertools.groupby", "atexit.register"))
+CALLING: dict[str, tuple[int, ...]] = {  # what calls functions that it gets: by its name, their positions
+    **dict.fromkeys(("map", "filter", "functools.reduce", "functools.cmp_to_key", "itertools.starmap"), (0,)),
+    **dict.fromkeys(("itertools.takewhile", "itertools.dropwhile", "itertools.filterfalse"), (0,)),
+    **dict.fromkeys(("itertools.groupby", "itertools.accumulate", "re.sub", "re.subn", "weakref.finalize"), (1,)),
+    **dict.fromkeys(("atexit.register", "operator.call", "collections.defaultdict"), (0,)),
+    **dict.fromkeys(("re.compile().sub", "re.compile().subn", "torch.utils.checkpoint.checkpoint", "torch.vmap"), (0,)),
+    "torch.cond": (1, 2),
+}
+CALLING_METHODS: dict[str, tuple[int, ...]] = {  # the same of methods of others, by their last name
+    **dict.fromkeys(("callback", "push", "push_async_exit", "register_hook", "add_done_callback", "submit"), (0,)),
+    **dict.fromkeys(("enter_context", "call_soon", "apply_async", "run_in_executor", "tree_map"), (0,)),
+    **dict.fromkeys(("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"), (0,)),
+}
+CALLING_SPACES = ("torch.func.", "torch.utils._pytree.")  # modules whose functions call the first that they get
 CALLED = frozenset(("key", "target", "func", "function", "default_factory", "callback"))  # arguments that are called
+HOLDING = frozenset(  # objects that call others, which they got when they were made
+    ("torch.nn.Sequential", "contextlib.closing", "contextlib.aclosing", "contextlib.ExitStack")
+)
+FLUENT = frozenset(  # methods of others that give back the object that they are called on
+    ("eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "share_memory")
+)
 IMPORTING = ("importlib.import_module", "__import__")
 RESULTS = {  # what a call of others gives, where its name does not say so
     "logging.getLogger": "logging.Logger",
@@ -104,3 +122,15 @@ TYPING = (
 TYPES = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set", ast.JoinedStr: "str", ast.ListComp: "list"}
 TYPES |= {ast.Dict: "dict"}
 TYPES |= {ast.SetComp: "set", ast.DictComp: "dict", ast.Compare: "bool", ast.GeneratorExp: "generator"}
+
+
+def called_positions(name: str, arguments: int) -> tuple[int, ...]:
+    """At which positions a function of others gets functions that it calls, when it gets so many ``arguments``."""
+    if name == "iter":
+        return (0,) if arguments == 2 else ()
+    if name in CALLING:
+        return CALLING[name]
+    last = name.rpartition(".")[2]
+    if "." in name and last in CALLING_METHODS:
+        return CALLING_METHODS[last]
+    return (0,) if name.startswith(CALLING_SPACES) else ()

@@ -11,7 +11,7 @@ from patchkit.classes import is_nothing, return_values
 from patchkit.hazards import HazardTable
 from patchkit.lineage import Lineage
 from patchkit.programs import Scope
-from patchkit.results import BUILTINS, CHOOSING, COPYING, IMPORTING, RESULTS, SAME
+from patchkit.results import BUILTINS, CHOOSING, COPYING, FLUENT, IMPORTING, RESULTS, SAME
 from patchkit.values import (
     UNCLEAR,
     Answers,
@@ -109,6 +109,13 @@ class Returns:
         if name in BUILTINS and name not in RESULTS and name != "open":
             return ()  # it may give what it got
         last = name.rpartition(".")[2]
+        if last in FLUENT and isinstance(call.func, ast.Attribute):
+            ours = [each for each in self._known.infer(call.func.value, scope) if isinstance(each.value, Instance)]
+            if ours:
+                return tuple(ours)
+        if name == "object.__new__" and call.args:
+            classes = [each.value for each in self._known.infer(call.args[0], scope)]
+            return tuple(Found(Instance(each.scope, each.exact)) for each in classes if isinstance(each, ClassValue))
         result = RESULTS.get(name) or (name if last[:1].isupper() else f"{name}()")
         return (Found(Foreign(result, instance=True)),)
 

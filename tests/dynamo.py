@@ -65,6 +65,10 @@ SNIPPETS = {
     "os.uname": "os.uname()",
     "os.urandom": "os.urandom(1)",
     "os.environ.get": "os.environ.get('PATH')",
+    "os.environ.__setitem__": "os.environ['PATCHKIT_X'] = '1'",
+    "os.environ.setdefault": "os.environ.setdefault(f'PATCHKIT_{N}', '1')",
+    "os.environ.update": "os.environ.update(PATCHKIT_X='1')",
+    "os.putenv": "os.putenv('PATCHKIT_X', '1')",
     "os.getenv": "os.getenv('PATH')",
     "os.fspath": "os.fspath(F)",
     "pathlib.Path": "pathlib.Path(F)",
@@ -105,10 +109,19 @@ SNIPPETS = {
     "threading.Lock.acquire": "LOCK.acquire(); LOCK.release()",
     "threading.Lock.__enter__": "with LOCK: pass",
     "threading.RLock.__enter__": "with RLOCK: pass",
+    "threading.Condition.acquire": "CONDITION.acquire(); CONDITION.release()",
+    "threading.Condition.__enter__": "with CONDITION: pass",
+    "threading.Semaphore.acquire": "SEMAPHORE.acquire(); SEMAPHORE.release()",
+    "threading.Semaphore.__enter__": "with SEMAPHORE: pass",
+    "threading.BoundedSemaphore.__enter__": "with BOUNDED: pass",
+    "threading.Event.set": "EVENT.set()",
     "threading.Thread": "threading.Thread(target=int).start()",
     "threading.get_ident": "threading.get_ident()",
     "threading.local": "threading.local()",
     "multiprocessing.Lock": "multiprocessing.Lock()",
+    "multiprocessing.Lock.acquire": "SHARED.acquire(); SHARED.release()",
+    "multiprocessing.Lock.__enter__": "with SHARED: pass",
+    "multiprocessing.RLock.__enter__": "with RSHARED: pass",
     "concurrent.futures.ThreadPoolExecutor": "concurrent.futures.ThreadPoolExecutor(1).shutdown()",
     "filelock.FileLock": "filelock.FileLock(F + '.lock')",
     "filelock.FileLock.acquire": "FILELOCK.acquire(); FILELOCK.release()",
@@ -323,6 +336,8 @@ except ImportError:
 P, Q = pathlib.Path(F), pathlib.Path(D)
 FD = os.open(F, os.O_RDONLY)
 os.mkdir(D + '/empty')
+CONDITION, SEMAPHORE, BOUNDED = threading.Condition(), threading.Semaphore(), threading.BoundedSemaphore()
+EVENT, SHARED, RSHARED = threading.Event(), multiprocessing.Lock(), multiprocessing.RLock()
 LOCK, RLOCK, LOG, NAME = threading.Lock(), threading.RLock(), logging.getLogger('a'), 'pi'
 LOG.addHandler(logging.NullHandler())
 LOG.propagate = False

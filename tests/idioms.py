@@ -2447,3 +2447,345 @@ IDIOMS = [
     *read_idioms(FUNCTIONS),
     *read_idioms(PATCHING),
 ]
+
+# ---- what others get: constructs themselves, and callbacks of which nothing is known ----
+
+IDIOMS += read_idioms(
+    r"""
+=== a construct that is handed to map | found
+def f():
+    list(map(subprocess.run, [["true"]]))
+=== a construct that is handed to starmap | found
+import itertools
+def f():
+    list(itertools.starmap(subprocess.run, [(["true"],)]))
+=== a construct that an exit stack calls back | found
+import contextlib
+def f():
+    with contextlib.ExitStack() as stack:
+        stack.callback(subprocess.run, ["true"])
+=== a construct that is a key | found
+def f():
+    sorted([["true"]], key=subprocess.run)
+=== an unknown callback of a regular expression | counted
+import re
+class C:
+    def __init__(self, go):
+        self.go = go
+    def all(self):
+        re.sub("a", self.go, "a")
+IT = C(lambda found: bad() or "")
+def f():
+    IT.all()
+=== an unknown callback of accumulate | counted
+import itertools
+class C:
+    def __init__(self, go):
+        self.go = go
+    def all(self):
+        list(itertools.accumulate([1, 2], self.go))
+IT = C(bad)
+def f():
+    IT.all()
+=== an unknown callback of an exit stack | counted
+import contextlib
+class C:
+    def __init__(self, go):
+        self.go = go
+    def all(self):
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.go)
+IT = C(bad)
+def f():
+    IT.all()
+=== an unknown callback of iter | counted
+class C:
+    def __init__(self, go):
+        self.go = go
+    def all(self):
+        list(iter(self.go, None))
+IT = C(bad)
+def f():
+    IT.all()
+"""
+)
+
+# ---- what classes of others call of those that inherit from them, and what operations ask without a word of it ----
+
+IDIOMS += read_idioms(
+    r"""
+=== update, which UserDict calls when it is made | found
+import collections
+class D(collections.UserDict):
+    def update(self, *args, **kwargs):
+        bad()
+def f():
+    D({"a": 1})
+=== update, which Counter calls for a subclass of the caller | found
+import collections
+class D(collections.Counter):
+    def update(self, *args, **kwargs):
+        bad()
+--- app/c.py
+from lib.m import D
+class Mine(D):
+    def __init__(self):
+        super().__init__("abc")
+def run():
+    Mine()
+=== items, which an abstract mapping compares | found
+import collections.abc
+class M(collections.abc.Mapping):
+    def __getitem__(self, key): return 1
+    def __iter__(self): return iter(())
+    def __len__(self): return 0
+    def items(self):
+        bad()
+        return []
+IT = M()
+def f():
+    return IT == IT
+=== a class method of a base that makes objects of the class | found
+import collections
+class D(collections.UserDict):
+    def __setitem__(self, key, value):
+        bad()
+def f():
+    D.fromkeys("abc")
+=== the same, taken from the class before | found
+import collections
+class D(collections.UserDict):
+    def __setitem__(self, key, value):
+        bad()
+make = D.fromkeys
+def f():
+    make("abc")
+=== a hook of a visitor | found
+import ast
+class V(ast.NodeVisitor):
+    def visit_Name(self, node):
+        bad()
+def f():
+    V().visit(ast.parse("x"))
+=== an encoder that the standard library makes | found
+import json
+class E(json.JSONEncoder):
+    def default(self, each):
+        bad()
+        return 1
+def f():
+    E().encode(object())
+=== dict of an object with keys | found
+class C:
+    def keys(self):
+        bad()
+        return []
+    def __getitem__(self, key): pass
+def f():
+    dict(C())
+=== a property that a format string asks for | found
+class C:
+    @property
+    def p(self):
+        bad()
+def f():
+    "{0.p}".format(C())
+=== a subclass hook | found
+import abc
+class C(abc.ABC):
+    @classmethod
+    def __subclasshook__(cls, other):
+        bad()
+        return True
+def f():
+    isinstance(1, C)
+=== an object made by object.__new__ | found
+class C:
+    def __add__(self, other):
+        bad()
+def f():
+    object.__new__(C) + 1
+=== fields of a data class that are compared | found
+import dataclasses
+class C:
+    def __eq__(self, other):
+        bad()
+@dataclasses.dataclass
+class D:
+    x: object
+A, B = D(C()), D(C())
+def f():
+    A == B
+=== tables in tables that are compared | found
+class C:
+    def __eq__(self, other):
+        bad()
+A, B = [[C()]], [[C()]]
+def f():
+    A == B
+=== an object that is closed by others, made at import | counted
+import contextlib
+class C:
+    def close(self):
+        bad()
+IT = contextlib.closing(C())
+def f():
+    with IT: pass
+"""
+)
+
+# ---- what the observer of the runs does not see: locks, files, the environment (docs/measurements/dynamo.md) ----
+
+UNSEEN = read_idioms(
+    r"""
+=== a condition that was made at import is entered | counted
+import threading
+IT = threading.Condition()
+def f():
+    with IT: pass
+=== a semaphore that was made at import is entered | counted
+import threading
+IT = threading.Semaphore()
+def f():
+    with IT: pass
+=== a lock between processes that was made at import is entered | counted
+import multiprocessing
+IT = multiprocessing.Lock()
+def f():
+    with IT: pass
+=== a lock of a table that makes locks | counted
+import collections
+import threading
+LOCKS = collections.defaultdict(threading.Lock)
+def f():
+    with LOCKS["x"]: pass
+=== a lock that an exit stack enters | counted
+import contextlib
+import threading
+LOCK = threading.Lock()
+def f():
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(LOCK)
+=== a file that was opened at import is read | counted
+IT = open(__file__)
+def f():
+    IT.read()
+=== a file that was opened at import is iterated over | counted
+IT = open(__file__)
+def f():
+    for line in IT: pass
+=== a file that an object opened at import is read | counted
+class C:
+    def __init__(self):
+        self.file = open(__file__)
+    def go(self):
+        self.file.read()
+IT = C()
+def f():
+    IT.go()
+=== a folder that was made at import is entered | counted
+import tempfile
+IT = tempfile.TemporaryDirectory()
+def f():
+    with IT: pass
+=== a variable of the environment is set | counted
+import os
+def f():
+    os.environ["X"] = "1"
+=== a function of a library is handed to map | counted
+import ctypes
+IT = ctypes.CDLL(None)
+def f():
+    list(map(IT.abs, [1]))
+=== a function that asks the file system is handed to any | counted
+import os
+def f():
+    any(map(os.path.exists, ["/"]))
+=== a field whose default is the time | counted
+import dataclasses
+import time
+@dataclasses.dataclass
+class C:
+    at: float = dataclasses.field(default_factory=time.time)
+def f():
+    C()
+=== forward of an autograd function, by apply | counted
+import torch
+class Fn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        bad()
+        return x
+apply = Fn.apply
+def f():
+    apply(torch.ones(1))
+=== a module in a Sequential that was made at import | counted
+import torch
+class Mod(torch.nn.Module):
+    def forward(self, x):
+        bad()
+        return x
+IT = torch.nn.Sequential(Mod())
+def f():
+    IT(torch.ones(1))
+=== a module that is handed to another one | counted
+import torch
+class Mod(torch.nn.Module):
+    def forward(self, x):
+        bad()
+        return x
+def f():
+    torch.nn.Sequential(Mod())(torch.ones(1))
+=== a module behind eval | counted
+import torch
+class Mod(torch.nn.Module):
+    def forward(self, x):
+        bad()
+        return x
+IT = Mod().eval()
+def f():
+    IT(torch.ones(1))
+=== a hook of a module | counted
+import torch
+class Mod(torch.nn.Module):
+    def forward(self, x):
+        return x
+IT = Mod()
+IT.register_forward_hook(bad)
+def f():
+    IT(torch.ones(1))
+=== forward, set on the object | counted
+import torch
+class Mod(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.forward = self.inner
+    def inner(self, x):
+        bad()
+        return x
+IT = Mod()
+def f():
+    IT(torch.ones(1))
+=== a method that the initialiser of a base calls | counted
+import torch
+class L(torch.nn.Linear):
+    def reset_parameters(self):
+        bad()
+--- app/c.py
+from lib.m import L
+class Mine(L):
+    def __init__(self):
+        super().__init__(1, 1)
+def run():
+    Mine()
+=== a tensor of a subclass | counted
+import torch
+class T(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        bad()
+        return super().__torch_function__(func, types, args, kwargs or {})
+def f():
+    torch.ones(1).as_subclass(T) + 1
+"""
+)

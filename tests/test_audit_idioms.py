@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from idioms import IDIOMS, Idiom
+from idioms import IDIOMS, UNSEEN, Idiom
 from patchkit.audit import read_table
 from patchkit.audited import Audit, Subject
 from patchkit.programs import Program, Source, Texts
@@ -96,3 +96,9 @@ def test_what_is_reached_at_run_time_is_told_or_counted(name: str, observed: dic
     told = [hazard for hazard in audit.hazards if hazard.construct in ("subprocess.run", "subprocess.Popen")]
     assert told or not idiom.found, f"not found; exit {int(audit.exit_code)}, unknown {list(map(str, audit.unknown))}"
     assert told or audit.unknown or int(audit.exit_code), "passed over in silence"
+
+
+@pytest.mark.parametrize("idiom", UNSEEN, ids=[idiom.name for idiom in UNSEEN])
+def test_what_stops_a_tracer_and_starts_no_process_is_told_or_counted(idiom: Idiom) -> None:
+    audit = look(idiom)
+    assert audit.unknown or int(audit.exit_code), "passed over in silence"
