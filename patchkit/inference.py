@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from patchkit.annotations import instances, instances_of
 from patchkit.audited import Confidence
 from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter, find_comprehended, in_force
-from patchkit.classes import has_decorator, is_nothing
+from patchkit.classes import has_decorator, is_field, is_nothing
 from patchkit.contents import TAKING, elements
 from patchkit.definitions import may_bind
 from patchkit.hazards import HazardTable
@@ -173,7 +173,7 @@ class Inference:
     def _narrowed(self, node: ast.expr, scope: Scope) -> Answers:
         """What ``isinstance`` says of an expression of which nothing else is known."""
         asked = self._narrowings.of(node, scope)
-        found = tuple(each for one in asked for each in instances_of(one.of, None, scope, self))
+        found = tuple(each for one in asked for each in instances_of(one.of, (), scope, self))
         return found if any(each.sure for each in asked) else (*found, UNCLEAR) if found else ()
 
     # ---- names ------------------------------------------------------------------------------------------------
@@ -258,6 +258,8 @@ class Inference:
                 found = self.annotated(annotation, holder) if annotation is not None else ()
                 given = self.infer(value, holder) if value is not None else ()
                 ours = [each for each in given if not isinstance(each.value, Foreign | Unclear)]
+                if given and not found and annotation is not None and is_field(holder, annotation):
+                    return joined([given, ()])
                 return tuple(dict.fromkeys((*found, *ours))) if found else given
             case Parameter(annotation=annotation, first=first, default=default):
                 if first and holder.owner is not None and not has_decorator(holder, "staticmethod"):
@@ -280,7 +282,7 @@ class Inference:
             scopes = [found.value.scope for found in methods if isinstance(found.value, FunctionValue)]
             if isinstance(each.value, Container):
                 held = each.value.name.endswith(_MANAGERS)
-                shown.append(self.annotated(each.value.element, each.value.scope) if held else ())
+                shown += [self.annotated(part, each.value.scope) for part in each.value.elements[:1] if held] or [()]
             else:
                 shown += [self.returned(scope) for scope in scopes] or [(each,)]
         return joined(shown)

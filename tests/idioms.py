@@ -2428,6 +2428,78 @@ def f():
     C().go()
 """
 
+EXPRESSIONS = """
+=== a field of a dataclass that has a base of others | counted
+import abc, dataclasses
+from typing import Any
+class Bad:
+    def go(self):
+        bad()
+@dataclasses.dataclass
+class C(abc.ABC):
+    impl: Any
+def f():
+    C(Bad()).impl.go()
+=== the value of a member of an enumeration | found
+import enum, functools
+class E(enum.Enum):
+    GO = functools.partial(bad)
+def f():
+    E.GO.value()
+=== a default of a dataclass that another value takes the place of | counted
+import dataclasses
+from typing import Callable
+def good(): pass
+@dataclasses.dataclass
+class C:
+    go: Callable = good
+IT = C(bad)
+def f():
+    IT.go()
+=== a default of a NamedTuple that another value takes the place of | counted
+from typing import Callable, NamedTuple
+def good(): pass
+class P(NamedTuple):
+    go: Callable = good
+IT = P(go=bad)
+def f():
+    IT.go()
+=== a union one part of which says nothing | counted
+from typing import Protocol, Union
+class P(Protocol):
+    def go(self) -> None: ...
+class Good:
+    def go(self): pass
+class Bad:
+    def go(self):
+        bad()
+def g(x: Union[Good, P]):
+    x.go()
+def f():
+    g(Bad())
+=== the first part of an annotated tuple | found
+class Good:
+    def go(self): pass
+class C:
+    def go(self):
+        bad()
+def g(pair: "tuple[C, Good]"):
+    pair[0].go()
+def f():
+    g((C(), Good()))
+=== keys of an annotated dict | found
+class Good: pass
+class C:
+    def go(self):
+        bad()
+def g(table: "dict[C, Good]"):
+    for key in table:
+        key.go()
+def f():
+    g({C(): Good()})
+"""
+"""What expressions are: members, fields, annotations, names, results of operations."""
+
 
 def _special(name: str, text: str) -> str:
     result = {"__hash__": "1", "__str__": '""', "__repr__": '""', "__format__": '""', "__bytes__": 'b""'}
@@ -2446,4 +2518,5 @@ IDIOMS = [
     *read_idioms(SPECIAL),
     *read_idioms(FUNCTIONS),
     *read_idioms(PATCHING),
+    *read_idioms(EXPRESSIONS),
 ]
