@@ -25,6 +25,14 @@ class Block:
 
 
 Branch = tuple[Block, ...]
+PERHAPS = Block("")
+"""A block that stands under no condition that could be told, and may not run, or not to its end: of a loop, of ``with``
+(which may suppress an exception)."""
+
+
+def told(branch: Branch) -> tuple[str, ...]:
+    """The conditions of a branch, in words."""
+    return tuple(str(block) for block in branch if block is not PERHAPS)
 
 
 def may_fail(branch: Branch) -> bool:
@@ -140,10 +148,10 @@ def _inside(node: ast.stmt, assumed: Assumptions, branch: Branch, guard: Guard |
             yield from _walk(orelse, assumed, (*branch, Block("else of try")), guard)
             yield from _walk(finalbody, assumed, (*branch, Block("finally")), guard)
         case ast.For() | ast.AsyncFor() | ast.While():
-            yield from _walk(node.body, assumed, branch, guard)
-            yield from _walk(node.orelse, assumed, branch, guard)
+            yield from _walk(node.body, assumed, (*branch, PERHAPS), guard)
+            yield from _walk(node.orelse, assumed, (*branch, PERHAPS), guard)
         case ast.With() | ast.AsyncWith():
-            yield from _walk(node.body, assumed, branch, guard)
+            yield from _walk(node.body, assumed, (*branch, PERHAPS), guard)
         case ast.Match(cases=cases):
             for case in cases:
                 yield from _walk(case.body, assumed, (*branch, Block("case", case.pattern)), guard)

@@ -76,7 +76,7 @@ class Callees:
                 is_module = all(isinstance(each.value, Foreign) for each in called)
                 called = (is_module and self.inference.methods(found.value, "forward")) or called
                 self.notes.run(called, node, weakest(sure, Confidence.ATTRIBUTE))
-                if not called:
+                if not called or Foreign("type.__call__") in [each.value for each in called]:  # a class, too
                     self.notes.gap(Doubt.DISPATCH, node, excerpt(node.func))
             case Foreign(name=name, effect=effect) if name in self.table.opaque:
                 self.notes.makers.append((name, effect or self.table.effect(name, node.args, node.keywords)))

@@ -187,7 +187,20 @@ class Members:
     def _own(self, scope: Scope, name: str) -> Answers:
         if name not in scope.namespace.names or _is_deleted(scope, name):
             return ()
-        return joined(self._known.alternative(binding, scope) for binding in scope.namespace.names[name])
+        found = joined(self._known.alternative(binding, scope) for binding in scope.namespace.names[name])
+        return joined([found, ()]) if self._known.lineage.is_made_over(scope) else found
+
+    def borrowing(self, method: Scope, owner: Scope) -> Iterator[Answers]:
+        """What else the first argument of a method may be: objects that it is handed over the class, objects of classes
+        that take the method over."""
+        infer, inherits = self._known.infer, self._known.lineage.inherits
+        for each in self._known.substitutions.borrowed.get(method.name, ()):
+            lenders = [found.value for found in infer(each.base, each.scope)]
+            if any(isinstance(lender, ClassValue) and inherits(lender.scope, owner) for lender in lenders):
+                taker = (Found(ClassValue(each.scope)),) if each.taker is None else infer(each.taker, each.scope)
+                kinds = [found.value.scope if isinstance(found.value, ClassValue) else found.value for found in taker]
+                made = [Instance(kind) if isinstance(kind, Scope) else kind for kind in kinds]
+                yield tuple(Found(value, Confidence.NAME) for value in made)
 
     def _read(self, found: Answers) -> Answers:
         """What an instance shows: of a property its result."""

@@ -28,6 +28,16 @@ class Substitution:
 
 
 @dataclass(frozen=True, slots=True)
+class Borrowing:
+    """A method of the class ``base`` that objects of other classes get: ``taker`` is such an object, or its class, and
+    None where it is the class ``scope`` itself that takes it over."""
+
+    base: ast.expr
+    taker: ast.expr | None
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
 class Untold:
     """A place that changes what cannot be told: a name that is made at run time, or what a class is made of."""
 
@@ -38,16 +48,19 @@ class Untold:
 
 
 class Substitutions:
-    """All of those in the surroundings: ``named`` by the attribute, ``untold`` the others."""
+    """All of those in the surroundings: ``named`` by the attribute, ``untold``, ``borrowed`` by the method."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.named: dict[str, list[Substitution]] = {}
         self.untold: list[Untold] = []
+        self.borrowed: dict[str, list[Borrowing]] = {}
         for module in surroundings.modules:
             found = module.learn("substitutions", _Found)
             self.untold += found.untold
             for name, changes in found.named.items():
                 self.named.setdefault(name, []).extend(changes)
+            for name, borrowings in found.borrowed.items():
+                self.borrowed.setdefault(name, []).extend(borrowings)
 
 
 class _Found:
@@ -56,6 +69,7 @@ class _Found:
     def __init__(self, module: Module) -> None:
         self.named: dict[str, list[Substitution]] = {}
         self.untold: list[Untold] = []
+        self.borrowed: dict[str, list[Borrowing]] = {}
         for scope in module.scopes:
             self._read(scope)
 
@@ -66,6 +80,7 @@ class _Found:
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
                         self._target(target, value, scope, own)
+                        self._take_over(target, value, scope, own)
                 case ast.AnnAssign(target=target, value=value) | ast.AugAssign(target=target, value=value):
                     self._target(target, value, scope, own)
                 case ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target):
@@ -77,6 +92,25 @@ class _Found:
                         self._target(target, None, scope, "")
                 case ast.Call():
                     self._call(node, scope)
+                    self._hand_over(node, scope)
+
+    def _take_over(self, target: ast.expr, value: ast.expr, scope: Scope, own: str) -> None:
+        """``run = A.run`` in another class, ``run = partialmethod(A.run)``, ``B.run = A.run``."""
+        taker = target.value if isinstance(target, ast.Attribute) else None
+        if (taker is None and not scope.is_class) or (isinstance(taker, ast.Name) and taker.id == own):
+            return
+        for each in (value, *value.args) if isinstance(value, ast.Call) else (value,):
+            match each:
+                case ast.Attribute(value=ast.Name() | ast.Attribute() as base, attr=name):
+                    self.borrowed.setdefault(name, []).append(Borrowing(base, taker, scope))
+
+    def _hand_over(self, node: ast.Call, scope: Scope) -> None:
+        """``A.run(b)``: a method that is asked for over its class, and handed an object."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as base, attr=name), args=[given, *_]):
+                is_own = isinstance(given, ast.Name) and given.id == first_parameter(scope)
+                if last_name(base)[:1].isupper() and not is_own:
+                    self.borrowed.setdefault(name, []).append(Borrowing(base, given, scope))
 
     def _target(self, target: ast.expr, value: ast.expr | None, scope: Scope, own: str) -> None:
         match target:

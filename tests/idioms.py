@@ -2497,6 +2497,200 @@ def g(table: "dict[C, Good]"):
         key.go()
 def f():
     g({C(): Good()})
+=== a name that a loop binds which does not run | counted
+def good(): pass
+go = bad
+for _ in ():
+    go = good
+def f():
+    go()
+=== a name of an import that fails, and is suppressed | counted
+import contextlib
+go = bad
+with contextlib.suppress(ImportError):
+    from lib.fast import go
+def f():
+    go()
+--- lib/fast.py
+raise ImportError("no")
+def go(): pass
+=== an assertion in a branch that is not taken | counted
+class Good:
+    def go(self): pass
+class Bad:
+    def go(self):
+        bad()
+def g(x, strict=False):
+    if strict:
+        assert isinstance(x, Good)
+    x.go()
+def f():
+    g(Bad())
+=== an assertion that names a protocol as well | counted
+from typing import Protocol, runtime_checkable
+@runtime_checkable
+class P(Protocol):
+    def go(self): ...
+class Good:
+    def go(self): pass
+class Bad:
+    def go(self):
+        bad()
+def g(x):
+    assert isinstance(x, (Good, P))
+    x.go()
+def f():
+    g(Bad())
+=== an assertion of an abstract class that another one is registered with | counted
+import abc
+class Good(abc.ABC):
+    def go(self): pass
+@Good.register
+class Bad:
+    def go(self):
+        bad()
+def g(x):
+    assert isinstance(x, Good)
+    x.go()
+def f():
+    g(Bad())
+=== a method that an object of another class is handed to | found
+class A:
+    def run(self):
+        self.hook()
+    def hook(self): pass
+class B:
+    def hook(self):
+        bad()
+def f():
+    A.run(B())
+=== a method that another class takes over | found
+class A:
+    def run(self):
+        self.hook()
+    def hook(self): pass
+class B:
+    run = A.run
+    def hook(self):
+        bad()
+def f():
+    B().run()
+=== an operation in place that gives another object | counted
+class Bad:
+    def go(self):
+        bad()
+class Good:
+    def go(self): pass
+    def __iadd__(self, other):
+        return Bad()
+def f():
+    x = Good()
+    x += 1
+    x.go()
+=== a slice that gives another object | found
+class Bad:
+    def go(self):
+        bad()
+class Good:
+    def go(self): pass
+    def __getitem__(self, part):
+        return Bad()
+def f():
+    Good()[1:2].go()
+=== an object that another one is awaited of | counted
+import asyncio
+class Bad:
+    def go(self):
+        bad()
+class Lazy:
+    def go(self): pass
+    def __await__(self):
+        return Bad()
+        yield
+async def h():
+    (await Lazy()).go()
+def f():
+    asyncio.run(h())
+=== an asynchronous context that gives another object | found
+import asyncio
+class Bad:
+    def go(self):
+        bad()
+class Context:
+    def go(self): pass
+    async def __aenter__(self):
+        return Bad()
+    async def __aexit__(self, *args): pass
+async def h():
+    async with Context() as it:
+        it.go()
+def f():
+    asyncio.run(h())
+=== super() of another class | found
+class A:
+    def go(self):
+        bad()
+class B(A):
+    def go(self): pass
+class C(B):
+    def go(self):
+        super(B, self).go()
+def f():
+    C().go()
+=== super() kept in a variable, of a diamond | found
+class A:
+    def go(self): pass
+class B(A):
+    def go(self):
+        above = super()
+        above.go()
+class C(A):
+    def go(self):
+        bad()
+class D(B, C): pass
+def f():
+    D().go()
+=== a metaclass makes its class | counted
+class M(type):
+    def make(cls):
+        return cls()
+class C(metaclass=M):
+    def __init__(self):
+        bad()
+def f():
+    C.make()
+=== a metaclass puts another method in place | counted
+class M(type):
+    def __new__(kind, name, bases, names):
+        names["go"] = lambda self: bad()
+        return super().__new__(kind, name, bases, names)
+class C(metaclass=M):
+    def go(self): pass
+def f():
+    C().go()
+=== a decorator of a class that gives a function | found
+def single(kind):
+    def get(*args):
+        bad()
+        return kind(*args)
+    return get
+@single
+class C:
+    def go(self): pass
+def f():
+    C().go()
+=== a decorator of a class that is a class | found
+class Proxy:
+    def __init__(self, kind):
+        self.kind = kind
+    def __call__(self):
+        bad()
+        return self.kind()
+@Proxy
+class C:
+    def go(self): pass
+def f():
+    C().go()
 """
 """What expressions are: members, fields, annotations, names, results of operations."""
 
