@@ -241,7 +241,7 @@ class Inference:
     def _in_comprehension(self, name: str, scope: Scope) -> list[Assigned]:
         """What binds a variable of a comprehension; these are scopes of their own, and short."""
         if scope not in self._comprehended:
-            has_any = b" for " in scope.module.data
+            has_any = b"for" in scope.module.data
             self._comprehended[scope] = find_comprehended(scope.node) if has_any else {}
         return self._comprehended[scope].get(name, [])
 

@@ -2691,6 +2691,59 @@ class C:
     def go(self): pass
 def f():
     C().go()
+=== a list in a table, and what is added to it | counted
+def good(): pass
+HOOKS = {"pre": [good]}
+HOOKS["pre"].append(bad)
+def f():
+    for go in HOOKS["pre"]:
+        go()
+=== a table in a table, one element of which is set | counted
+def good(): pass
+T = {"a": {"x": good}}
+T["a"]["x"] = bad
+def f():
+    T["a"]["x"]()
+=== a comprehension that is written without blanks | counted
+def good(): pass
+go = good
+def f():
+\treturn[go()for go in[bad]]
+=== a namespace that is kept in a variable | counted
+def good(): pass
+names = globals()
+names["good"] = bad
+def f():
+    good()
+=== the globals of a function | counted
+def good(): pass
+def g():
+    good()
+g.__globals__["good"] = bad
+def f():
+    g()
+=== a private name that is set from outside | found
+class C:
+    def __go(self): pass
+    def run(self):
+        self.__go()
+C._C__go = bad
+def f():
+    C().run()
+=== setattr by another name | counted
+put = setattr
+def good(): pass
+class C:
+    go = staticmethod(good)
+put(C, "go", bad)
+def f():
+    C.go()
+=== unittest.mock.patch that is started | counted
+import unittest.mock
+def good(): pass
+unittest.mock.patch("lib.m.good", bad).start()
+def f():
+    good()
 """
 """What expressions are: members, fields, annotations, names, results of operations."""
 
