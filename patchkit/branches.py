@@ -61,6 +61,9 @@ class Placed:
     guard: Guard | None
 
 
+_TYPING = ("typing", "typing_extensions", "t", "_t", "tp", "_typing")  # as what the module is imported
+
+
 class Assumptions:
     """Conditions whose value is known, compared as syntax (by `ast.dump`)."""
 
@@ -92,7 +95,9 @@ class Assumptions:
                 return None if inner is None else not inner
             case ast.BoolOp(op=op, values=values):
                 return _join([self.truth(value) for value in values], isinstance(op, ast.Or))
-            case ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING") if not self._is_hidden(test):
+            case ast.Attribute(value=ast.Name(id=owner), attr="TYPE_CHECKING") if owner in _TYPING:
+                return False
+            case ast.Name(id="TYPE_CHECKING") if not self._is_hidden(test):
                 return False
             case ast.Call() | ast.Attribute() | ast.Compare() | ast.Name():
                 return self._look_up(test)

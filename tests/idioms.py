@@ -2709,6 +2709,12 @@ def good(): pass
 go = good
 def f():
 \treturn[go()for go in[bad]]
+=== TYPE_CHECKING of something else than typing | found
+class Config:
+    TYPE_CHECKING = True
+def f():
+    if Config.TYPE_CHECKING:
+        bad()
 === a namespace that is kept in a variable | counted
 def good(): pass
 names = globals()
