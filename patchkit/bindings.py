@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from patchkit.branches import Branch, Placed, walk
+from patchkit.branches import PERHAPS, Branch, Placed, walk
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ScopeNode: TypeAlias = ast.Module | ast.ClassDef | FunctionNode
@@ -67,7 +67,8 @@ Binding: TypeAlias = Imported | Defined | Assigned | Parameter
 
 @dataclass(slots=True)
 class Namespace:
-    """What the names of one scope are bound to, in the order of the source; ``stars`` are its star imports.
+    """What the names of one scope are bound to, in the order of the source; ``stars`` are its star imports,
+    ``augmented`` the names that ``+=`` and its like bind anew.
 
     ``exported`` is ``__all__`` where it is written out, else None; ``computed``: it is not all written out.
     """
@@ -75,6 +76,7 @@ class Namespace:
     names: dict[str, list[Binding]] = field(default_factory=dict)
     stars: list[Imported] = field(default_factory=list)
     outer: set[str] = field(default_factory=set)
+    augmented: set[str] = field(default_factory=set)
     exported: tuple[str, ...] | None = None
     computed: bool = False
 
@@ -106,6 +108,8 @@ def collect(node: ScopeNode, module: str, *, package: bool, walrus: bool = True)
             _add_walruses(found, placed)
         if isinstance(placed.node, ast.Global | ast.Nonlocal):
             found.outer |= set(placed.node.names)
+        if isinstance(placed.node, ast.AugAssign) and isinstance(placed.node.target, ast.Name):
+            found.augmented.add(placed.node.target.id)
         _note_exports(found, placed.node)
     return found
 
@@ -153,18 +157,18 @@ def _bindings(node: ast.stmt, branch: Branch, module: str, package: bool) -> Ite
         case ast.AnnAssign(target=target, annotation=annotation, value=value):
             yield from _targets(target, value, annotation, node.lineno, branch)
         case ast.For() | ast.AsyncFor():
-            yield from loop_targets(node.target, node.iter, branch)
+            yield from loop_targets(node.target, node.iter, (*branch, PERHAPS))
         case ast.With(items=items) | ast.AsyncWith(items=items):
             for item in items:
                 if item.optional_vars is not None:
                     yield from _entered(item.optional_vars, item.context_expr, branch)
         case ast.Match(cases=cases):
             for name in (name for case in cases for name in _captured(case.pattern)):
-                yield name, Assigned(None, None, node.lineno, branch)
+                yield name, Assigned(None, None, node.lineno, (*branch, PERHAPS))
         case _:
             for handler in getattr(node, "handlers", ()):  # of try, and of the try of exception groups (PEP 654)
                 if handler.name:
-                    yield handler.name, Assigned(None, None, handler.lineno, branch)
+                    yield handler.name, Assigned(None, None, handler.lineno, (*branch, PERHAPS))
 
 
 def _entered(target: ast.expr, context: ast.expr, branch: Branch) -> Iterator[tuple[str, Binding]]:
@@ -183,7 +187,8 @@ def _captured(pattern: ast.AST) -> Iterator[str]:
 def _add_walruses(found: Namespace, placed: Placed) -> None:
     for node in own_expressions(placed.node):
         if isinstance(node, ast.NamedExpr):
-            found.names.setdefault(node.target.id, []).append(Assigned(node.value, None, node.lineno, placed.branch))
+            branch = (*placed.branch, PERHAPS)
+            found.names.setdefault(node.target.id, []).append(Assigned(node.value, None, node.lineno, branch))
 
 
 def _targets(

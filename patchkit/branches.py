@@ -25,6 +25,14 @@ class Block:
 
 
 Branch = tuple[Block, ...]
+PERHAPS = Block("")
+"""A block that stands under no condition that could be told, and may not run, or not to its end: of a loop, of ``with``
+(which may suppress an exception)."""
+
+
+def told(branch: Branch) -> tuple[str, ...]:
+    """The conditions of a branch, in words."""
+    return tuple(str(block) for block in branch if block is not PERHAPS)
 
 
 def may_fail(branch: Branch) -> bool:
@@ -51,6 +59,9 @@ class Placed:
     node: ast.stmt
     branch: Branch
     guard: Guard | None
+
+
+_TYPING = ("typing", "typing_extensions", "t", "_t", "tp", "_typing")  # as what the module is imported
 
 
 class Assumptions:
@@ -84,7 +95,9 @@ class Assumptions:
                 return None if inner is None else not inner
             case ast.BoolOp(op=op, values=values):
                 return _join([self.truth(value) for value in values], isinstance(op, ast.Or))
-            case ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING") if not self._is_hidden(test):
+            case ast.Attribute(value=ast.Name(id=owner), attr="TYPE_CHECKING") if owner in _TYPING:
+                return False
+            case ast.Name(id="TYPE_CHECKING") if not self._is_hidden(test):
                 return False
             case ast.Call() | ast.Attribute() | ast.Compare() | ast.Name():
                 return self._look_up(test)
@@ -140,10 +153,10 @@ def _inside(node: ast.stmt, assumed: Assumptions, branch: Branch, guard: Guard |
             yield from _walk(orelse, assumed, (*branch, Block("else of try")), guard)
             yield from _walk(finalbody, assumed, (*branch, Block("finally")), guard)
         case ast.For() | ast.AsyncFor() | ast.While():
-            yield from _walk(node.body, assumed, branch, guard)
-            yield from _walk(node.orelse, assumed, branch, guard)
+            yield from _walk(node.body, assumed, (*branch, PERHAPS), guard)
+            yield from _walk(node.orelse, assumed, (*branch, PERHAPS), guard)
         case ast.With() | ast.AsyncWith():
-            yield from _walk(node.body, assumed, branch, guard)
+            yield from _walk(node.body, assumed, (*branch, PERHAPS), guard)
         case ast.Match(cases=cases):
             for case in cases:
                 yield from _walk(case.body, assumed, (*branch, Block("case", case.pattern)), guard)

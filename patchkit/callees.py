@@ -88,7 +88,7 @@ class Callees:
                 self.notes.run(called, node, weakest(sure, Confidence.ATTRIBUTE))
                 if is_module and called:
                     self.hooks.call(found.value.of, node)
-                if not called:
+                if not called or Foreign("type.__call__") in [each.value for each in called]:  # a class, too
                     self.notes.gap(Doubt.DISPATCH, node, excerpt(node.func))
             case Foreign(name=name, effect=effect) if name in self.table.opaque:
                 self.notes.makers.append((name, effect or self.table.effect(name, node.args, node.keywords)))

@@ -23,6 +23,14 @@ def is_property(scope: Scope) -> bool:
     return any("property" in last_name(each) or last_name(each) == "getter" for each in decorators)
 
 
+def is_field(scope: Scope, annotation: ast.expr) -> bool:
+    """Whether an annotated name of a class may get another value where an object is made, as that of a dataclass."""
+    node = scope.node
+    if not isinstance(node, ast.ClassDef) or not (node.decorator_list or node.bases or node.keywords):
+        return False
+    return last_name(annotation.value if isinstance(annotation, ast.Subscript) else annotation) != "ClassVar"
+
+
 def first_parameter(scope: Scope) -> str:
     """The name of the first positional parameter of a function, "" where it has none."""
     arguments = getattr(scope.node, "args", None)

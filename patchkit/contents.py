@@ -59,8 +59,8 @@ def _held(base: Found, asked: ast.expr, scope: Scope, known: Known) -> Iterator[
     match base.value:
         case Record(node=node, scope=within):
             yield from lowered(joined(_contents(node, within, asked, scope, known)), Confidence.NAME)
-        case Container(element=element, scope=within):
-            yield from lowered(known.annotated(element, within), Confidence.ATTRIBUTE)
+        case Container(elements=held, scope=within):
+            yield from lowered(joined(known.annotated(each, within) for each in held), Confidence.ATTRIBUTE)
         case Foreign(name="pathlib.Path.parents"):
             yield Found(Foreign("pathlib.Path", instance=True), base.confidence)
         case ClassValue(scope=of):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from patchkit.audited import Doubt, Import, Place, Site, Unknown, Use
 from patchkit.bindings import Imported, bindings_of
-from patchkit.branches import may_fail, walk
+from patchkit.branches import may_fail, told, walk
 from patchkit.definitions import Located, locate_all
 from patchkit.loading import import_statements
 from patchkit.outlines import defined_names
@@ -130,7 +130,7 @@ class ImportMap:
             module=binding.module,
             name=binding.name,
             alias=alias,
-            branch=(*_around(scope), *map(str, binding.branch)),
+            branch=(*_around(scope), *told(binding.branch)),
             distribution=where.distribution if own and where is not None else None,
             definition=where.definition() if where is not None else None,
             sites=tuple(sorted(set(_sites(scope, alias)))),

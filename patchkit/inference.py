@@ -10,9 +10,8 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from patchkit.annotations import instances, instances_of
-from patchkit.audited import Confidence
 from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter, find_comprehended, in_force
-from patchkit.classes import has_decorator, is_nothing
+from patchkit.classes import has_decorator, is_field, is_nothing
 from patchkit.contents import TAKING, elements
 from patchkit.definitions import may_bind
 from patchkit.hazards import HazardTable
@@ -29,7 +28,6 @@ from patchkit.values import (
     UNCLEAR,
     Answers,
     ClassValue,
-    Container,
     Foreign,
     Found,
     FunctionValue,
@@ -43,7 +41,6 @@ from patchkit.values import (
     lowered,
 )
 
-_MANAGERS = ("Iterator", "Iterable", "ContextManager")  # what a context manager made of a generator is annotated as
 _DEEPEST = 40
 _LONGEST = 2000  # steps of one question after which half answers are kept: what asks in circles must come to an end
 _MOST = 24  # things that an expression may be; where it may be more, it is not known what it is
@@ -115,8 +112,8 @@ class Inference:
         match node:
             case ast.Name(id=name):
                 yield from self.look_up(name, scope)
-            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name) if scope.enclosing_class:
-                yield from self.members.above(scope.enclosing_class, name)
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")) as call, attr=name) if scope.enclosing_class:
+                yield from joined(self.members.above(each, name) for each in self._returns.supers(call, scope))
             case ast.Attribute(value=value, attr=name):
                 bases = self.infer(value, scope)
                 yield from joined(lowered(self.member(base.value, name), base.confidence) for base in bases)
@@ -131,10 +128,12 @@ class Inference:
                 yield from joined(None if is_nothing(each) else self.infer(each, scope) for each in (body, orelse))
             case ast.BoolOp(values=values):
                 yield from joined(None if is_nothing(each) else self.infer(each, scope) for each in values)
-            case ast.NamedExpr(value=value) | ast.Await(value=value) | ast.Starred(value=value):
+            case ast.NamedExpr(value=value) | ast.Starred(value=value):
                 yield from self.infer(value, scope)
+            case ast.Await(value=value):
+                yield from self._returns.awaited(value, scope)
             case ast.Subscript(value=value, slice=ast.Slice()):
-                yield from self.infer(value, scope)
+                yield from self._returns.shown(value, scope, "__getitem__")
             case ast.Subscript(value=value):
                 yield from self.elements(value, scope)
             case ast.BinOp(left=left, op=op, right=right):
@@ -173,8 +172,11 @@ class Inference:
     def _narrowed(self, node: ast.expr, scope: Scope) -> Answers:
         """What ``isinstance`` says of an expression of which nothing else is known."""
         asked = self._narrowings.of(node, scope)
-        found = tuple(each for one in asked for each in instances_of(one.of, None, scope, self))
-        return found if any(each.sure for each in asked) else (*found, UNCLEAR) if found else ()
+        found = joined(instances_of(kind, (), scope, self) for one in asked for kind in one.kinds)
+        is_sure = any(one.is_sure(node.lineno) for one in asked)
+        kinds = [each.value.of for each in found if isinstance(each.value, Instance)]
+        is_sure = is_sure and not any(self.lineage.is_open(each) for each in kinds)
+        return found if is_sure or not found else joined([found, ()])
 
     # ---- names ------------------------------------------------------------------------------------------------
 
@@ -187,6 +189,8 @@ class Inference:
             if bound and seen and name not in holder.namespace.outer:
                 before = _runs_with(scope, holder)
                 found = joined(self._alternatives(name, bound, holder, before=before))
+                if name in holder.namespace.augmented and any(isinstance(each.value, Instance) for each in found):
+                    found = joined([found, ()])  # what `__iadd__` and its like give is not looked for
                 if found or not holder.is_class:  # `f = f` in a class takes the name from around it
                     return found if holder.parent else self._of_module(name, holder, found)
             holder = holder.parent
@@ -237,7 +241,7 @@ class Inference:
     def _in_comprehension(self, name: str, scope: Scope) -> list[Assigned]:
         """What binds a variable of a comprehension; these are scopes of their own, and short."""
         if scope not in self._comprehended:
-            has_any = b" for " in scope.module.data
+            has_any = b"for" in scope.module.data
             self._comprehended[scope] = find_comprehended(scope.node) if has_any else {}
         return self._comprehended[scope].get(name, [])
 
@@ -249,41 +253,26 @@ class Inference:
                 child = holder.child(node)
                 if not child.is_class:
                     return (Found(FunctionValue(child)),)
-                return (Found(ClassValue(child)), *self._put_in_place(node.decorator_list, holder))
+                return joined([(Found(ClassValue(child)),), *self._returns.put_in_place(node.decorator_list, holder)])
             case Assigned(value=ast.expr() as container, element=True):
                 return self.elements(container, holder)
             case Assigned(value=ast.expr() as context, entered=True):
-                return self._entered(context, holder)
+                return self._returns.entered(context, holder)
             case Assigned(value=value, annotation=annotation):
                 found = self.annotated(annotation, holder) if annotation is not None else ()
                 given = self.infer(value, holder) if value is not None else ()
                 ours = [each for each in given if not isinstance(each.value, Foreign | Unclear)]
+                if given and not found and annotation is not None and is_field(holder, annotation):
+                    return joined([given, ()])
                 return tuple(dict.fromkeys((*found, *ours))) if found else given
             case Parameter(annotation=annotation, first=first, default=default):
                 if first and holder.owner is not None and not has_decorator(holder, "staticmethod"):
                     is_class = has_decorator(holder, "classmethod") or holder.name == "__new__"
-                    return (Found(ClassValue(holder.owner, exact=False) if is_class else Instance(holder.owner)),)
+                    if is_class:
+                        return (Found(ClassValue(holder.owner, exact=False)),)
+                    return joined([(Found(Instance(holder.owner)),), *self.members.borrowing(holder, holder.owner)])
                 found = self.annotated(annotation, holder.parent or holder) if annotation is not None else ()
                 return found or (handed_in(self.infer(default, holder.parent or holder)) if default is not None else ())
-
-    def _put_in_place(self, decorators: Sequence[ast.expr], holder: Scope) -> Answers:
-        """The classes that the decorators of a class put in its place."""
-        made = [each.value for node in decorators for each in self.infer(node, holder)]
-        given = [each for value in made if isinstance(value, FunctionValue) for each in self.returned(value.scope)]
-        return lowered((each for each in given if isinstance(each.value, ClassValue)), Confidence.NAME)
-
-    def _entered(self, context: ast.expr, holder: Scope) -> Answers:
-        """What ``with context as name`` binds: what ``__enter__`` gives; of others the object itself."""
-        shown: list[Answers | None] = []
-        for each in self.infer(context, holder):
-            methods = self.methods(each.value, "__enter__") if isinstance(each.value, Instance) else ()
-            scopes = [found.value.scope for found in methods if isinstance(found.value, FunctionValue)]
-            if isinstance(each.value, Container):
-                held = each.value.name.endswith(_MANAGERS)
-                shown.append(self.annotated(each.value.element, each.value.scope) if held else ())
-            else:
-                shown += [self.returned(scope) for scope in scopes] or [(each,)]
-        return joined(shown)
 
     def imported(self, module: str, name: str) -> Answers:
         """What ``from module import name`` gives, behind all re-exports; ``name`` "": the module itself."""

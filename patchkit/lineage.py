@@ -94,6 +94,19 @@ class Lineage:
             found |= dict.fromkeys(kin for kin in behind if isinstance(kin, Scope))
         return tuple(found)
 
+    def is_open(self, scope: Scope) -> bool:
+        """Whether other classes may count as subclasses of an abstract one: it has a ``register``, which is called."""
+        is_abstract = any(isinstance(each, Foreign) and each.name == "abc.ABC" for each in self.order(scope))
+        is_abstract = is_abstract or b"ABCMeta" in scope.module.data
+        word = f"{scope.name}.register".encode()
+        return is_abstract and any(word in module.data for module in self._surroundings.modules)
+
+    def is_made_over(self, scope: Scope) -> bool:
+        """Whether a metaclass may put other things into a class than its body has."""
+        metaclass = self.metaclass(scope)
+        kin = [each for each in self.order(metaclass) if isinstance(each, Scope)] if metaclass is not None else []
+        return any(name in each.namespace.names for each in kin for name in ("__prepare__", "__new__"))
+
     def metaclass(self, scope: Scope) -> Scope | None:
         """The class of a class, if it is one of these."""
         for each in self.order(scope):

@@ -13,7 +13,7 @@ from patchkit.bindings import Assigned, Binding
 from patchkit.classes import Attribute, is_property, own_attributes
 from patchkit.lineage import Lineage
 from patchkit.programs import Program, Scope
-from patchkit.results import BUILTINS, TYPES
+from patchkit.results import BUILTINS, TYPES, has_attribute
 from patchkit.substitutions import Substitution, Substitutions
 from patchkit.values import (
     UNCLEAR,
@@ -140,11 +140,18 @@ class Members:
         """What iterating over a class gives: the members of an enumeration."""
         return (Found(Instance(scope)),) if self._is_enum(scope) else ()
 
+    def _values_of(self, scope: Scope) -> Answers:
+        """What the members of an enumeration are bound to."""
+        bound = [each for bindings in scope.namespace.names.values() for each in bindings]
+        return joined(self._known.alternative(each, scope) for each in bound if isinstance(each, Assigned))
+
     def _first_binding(self, scope: Scope, name: str) -> Binding | None:
         bound = scope.namespace.names.get(name)
         return bound[0] if bound else None
 
     def _of_instance(self, base: Instance, name: str) -> Answers:
+        if name in ("value", "_value_") and self._is_enum(base.of) and not self._first_binding(base.of, name):
+            return self._values_of(base.of)
         kin = [base.of] if base.exact else [base.of, *self._known.lineage.descendants(base.of)]
         own = [
             found
@@ -172,7 +179,7 @@ class Members:
                 if found:
                     return (*found, UNCLEAR) if unknown else found
             elif isinstance(each, Foreign):
-                foreign.append(Found(Foreign(f"{each.name}.{name}")))
+                foreign += [Found(Foreign(f"{each.name}.{name}"))] if has_attribute(each.name, name) else []
             else:
                 unknown = True
         return (UNCLEAR,) if unknown else tuple(foreign[:1])
@@ -180,7 +187,20 @@ class Members:
     def _own(self, scope: Scope, name: str) -> Answers:
         if name not in scope.namespace.names or _is_deleted(scope, name):
             return ()
-        return joined(self._known.alternative(binding, scope) for binding in scope.namespace.names[name])
+        found = joined(self._known.alternative(binding, scope) for binding in scope.namespace.names[name])
+        return joined([found, ()]) if self._known.lineage.is_made_over(scope) else found
+
+    def borrowing(self, method: Scope, owner: Scope) -> Iterator[Answers]:
+        """What else the first argument of a method may be: objects that it is handed over the class, objects of classes
+        that take the method over."""
+        infer, inherits = self._known.infer, self._known.lineage.inherits
+        for each in self._known.substitutions.borrowed.get(method.name, ()):
+            lenders = [found.value for found in infer(each.base, each.scope)]
+            if any(isinstance(lender, ClassValue) and inherits(lender.scope, owner) for lender in lenders):
+                taker = (Found(ClassValue(each.scope)),) if each.taker is None else infer(each.taker, each.scope)
+                kinds = [found.value.scope if isinstance(found.value, ClassValue) else found.value for found in taker]
+                made = [Instance(kind) if isinstance(kind, Scope) else kind for kind in kinds]
+                yield tuple(Found(value, Confidence.NAME) for value in made)
 
     def _read(self, found: Answers) -> Answers:
         """What an instance shows: of a property its result."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from patchkit.bindings import Imported
 from patchkit.programs import Module, Scope
@@ -70,18 +71,22 @@ _LOOKING = frozenset(
 _METHODS = frozenset(name for kind in (list, dict, set) for name in dir(kind))
 
 
+Named: TypeAlias = ast.Name | ast.Attribute | ast.Subscript
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """A use of a name or an attribute: what is added there, or that it may be anybody's afterwards (``escapes``).
 
-    ``asked``: one of its attributes is asked for."""
+    ``asked``: one of its attributes is asked for. ``deep``: one of its elements is changed, ``table["x"].add(f)``."""
 
-    node: ast.Name | ast.Attribute
+    node: Named
     scope: Scope
     added: tuple[ast.expr, ...] = ()
     joined: tuple[ast.expr, ...] = ()
     escapes: bool = False
     asked: bool = False
+    deep: bool = False
 
 
 _MOST = 24
@@ -99,13 +104,19 @@ class Mutations:
     def of(self, display: ast.Call | Display, home: Scope, asked: ast.expr, scope: Scope) -> list[Use]:
         """What is done to ``display``, which stands in ``home``, under its names and as ``asked`` in ``scope``."""
         names = [(asked, scope), *home.module.learn("bound", _bound).get(id(display), ())]
-        found = dict.fromkeys(use for node, where in names for use in self._of_name(node, where))
+        found = dict.fromkeys(
+            use
+            for node, where in names
+            for use in self._of_name(_root(node), where)
+            if use.deep or not isinstance(node, ast.Subscript)
+            if not use.deep or isinstance(node, ast.Subscript)
+        )
         changing = [use for use in found if use.added or use.joined or use.escapes]
         return changing if len(changing) <= _MOST else [replace(changing[0], added=(), joined=(), escapes=True)]
 
     def is_handed_on(self, name: ast.Name, scope: Scope) -> bool:
         """Whether the object that a name of ``scope`` stands for is anybody's: not only asked for what it has."""
-        return any(use.escapes and not use.asked for use in self._of_name(name, scope))
+        return any(use.escapes and not use.asked and not use.deep for use in self._of_name(name, scope))
 
     def _of_name(self, node: ast.expr, scope: Scope) -> Iterator[Use]:
         match node:
@@ -144,8 +155,27 @@ class Mutations:
     def _mentioning(self, name: str) -> list[Module]:
         if name not in self._modules:
             word = name.encode()
-            self._modules[name] = [module for module in self._surroundings.modules if word in module.data]
+            self._modules[name] = [
+                module for module in self._surroundings.modules if not name.isascii() or word in module.data
+            ]
         return self._modules[name]
+
+
+def _root(node: ast.expr) -> ast.expr:
+    """What a subscript is one of, of any depth."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def _within(value: ast.expr) -> Iterator[ast.expr]:
+    """The displays that stand in a display."""
+    inner = [*value.values] if isinstance(value, ast.Dict) else []
+    inner = [*value.elts] if isinstance(value, ast.List | ast.Tuple | ast.Set) else inner
+    for each in inner:
+        if isinstance(each, ast.Dict | ast.List | ast.Tuple | ast.Set):
+            yield each
+            yield from _within(each)
 
 
 def _bound(module: Module) -> dict[int, list[tuple[ast.expr, Scope]]]:
@@ -155,11 +185,17 @@ def _bound(module: Module) -> dict[int, list[tuple[ast.expr, Scope]]]:
         for node, _ in scope.nodes:
             match node:
                 case ast.Assign(targets=targets, value=value):
-                    found.setdefault(id(value), []).extend((target, scope) for target in targets)
+                    pass
                 case (
                     ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value)
                 ):
-                    found.setdefault(id(value), []).append((target, scope))
+                    targets = [target]
+                case _:
+                    continue
+            found.setdefault(id(value), []).extend((target, scope) for target in targets)
+            for inner in _within(value):
+                parts = (ast.Subscript(target, ast.Constant(0), ast.Load()) for target in targets)
+                found.setdefault(id(inner), []).extend((part, scope) for part in parts)
     return found
 
 
@@ -173,6 +209,14 @@ def _uses(module: Module) -> dict[str, list[Use]]:
             if isinstance(node, ast.Name | ast.Attribute):
                 name = node.id if isinstance(node, ast.Name) else node.attr
                 found.setdefault(name, []).append(_use(node, around, above.get(id(around)), scope))
+                part: Named = node
+                beyond = around
+                while isinstance(beyond, ast.Subscript) and beyond.value is part and isinstance(beyond.ctx, ast.Load):
+                    part, beyond = beyond, above[id(beyond)]
+                if part is not node:
+                    use = _use(part, beyond, above.get(id(beyond)), scope)
+                    if use.added or use.joined or use.escapes:
+                        found[name].append(replace(use, node=node, deep=True))
     return found
 
 
@@ -187,7 +231,7 @@ def _holder(name: str, scope: Scope) -> Scope | None:
     return None
 
 
-def _use(node: ast.Name | ast.Attribute, around: ast.AST, above: ast.AST | None, scope: Scope) -> Use:
+def _use(node: Named, around: ast.AST, above: ast.AST | None, scope: Scope) -> Use:
     """What a use does, by the syntax around it."""
     match around:
         case ast.AugAssign(target=target, value=value) if target is node:
@@ -205,7 +249,7 @@ def _use(node: ast.Name | ast.Attribute, around: ast.AST, above: ast.AST | None,
             return Use(node, scope, escapes=True, asked=isinstance(around, ast.Attribute))
 
 
-def _by_method(node: ast.Name | ast.Attribute, name: str, call: ast.Call, scope: Scope) -> Use:
+def _by_method(node: Named, name: str, call: ast.Call, scope: Scope) -> Use:
     if name in _ADDING:
         return Use(node, scope, added=tuple(call.args[-1:]))
     if name in _JOINING:

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patchkit.bindings import own_expressions
-from patchkit.branches import walk
 from patchkit.programs import Scope
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """A class that an expression was asked for; ``sure``: by ``assert``, so that it is nothing else."""
+    """The classes that an expression was asked for; in the lines from ``first`` to ``last`` it is one of these, for it
+    was asked by ``assert`` there."""
 
-    of: ast.expr
-    sure: bool
+    kinds: tuple[ast.expr, ...]
+    first: int = 0
+    last: int = 0
+
+    def is_sure(self, line: int) -> bool:
+        return self.first <= line <= self.last
 
 
 class Narrowings:
@@ -38,14 +42,30 @@ def find_narrowings(scope: Scope) -> dict[str, list[Narrowing]]:
     node = scope.node
     if b"isinstance(" not in scope.module.data or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return found
-    for placed in walk(node.body):
-        asserted = placed.node.test if isinstance(placed.node, ast.Assert) else None
-        for expression in own_expressions(placed.node):
-            match expression:
-                case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() | ast.Attribute() as subject, kind]):
-                    for each in _classes(kind):
-                        found.setdefault(text_of(subject), []).append(Narrowing(each, expression is asserted))
+    for block in _blocks(node.body):
+        for statement in block:
+            asserted = statement.test if isinstance(statement, ast.Assert) else None
+            for expression in own_expressions(statement):
+                match expression:
+                    case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() | ast.Attribute() as subject, kind]):
+                        lines = (statement.lineno, _end(block)) if expression is asserted else ()
+                        found.setdefault(text_of(subject), []).append(Narrowing(tuple(_classes(kind)), *lines))
     return found
+
+
+def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
+    """The blocks of one scope: what follows an ``assert`` in its block holds what that says."""
+    yield body
+    for statement in body:
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = [statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())]
+            below = [getattr(each, name, None) for each in inner for name in ("body", "orelse", "finalbody")]
+            for block in below:
+                yield from _blocks(block) if isinstance(block, list) else ()
+
+
+def _end(block: list[ast.stmt]) -> int:
+    return block[-1].end_lineno or block[-1].lineno
 
 
 def _classes(node: ast.expr) -> Iterator[ast.expr]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from patchkit.audited import Confidence, Cover, Effect, Place, Step, Unknown
-from patchkit.branches import Branch, Guard
+from patchkit.branches import Branch, Guard, told
 from patchkit.calls import Calls
 from patchkit.facts import Construct, Edge, Facts
 from patchkit.programs import Scope
@@ -133,7 +133,7 @@ def _follow(link: _Link, edge: Edge) -> _Link:
 
 
 def step_of(scope: Scope, line: int, calls: str, confidence: Confidence, branch: Branch) -> Step:
-    return Step(Place(scope.module.source.path, line), scope.runs_in, calls, confidence, tuple(map(str, branch)))
+    return Step(Place(scope.module.source.path, line), scope.runs_in, calls, confidence, told(branch))
 
 
 def _met(link: _Link, construct: Construct, cover: Cover | None) -> Met:

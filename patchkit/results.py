@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
+import collections.abc
+import enum
 
 BUILTINS: dict[str, object] = dict(vars(builtins))
 _SPECIAL = ("super", "type", "object")
@@ -99,6 +102,23 @@ HOLDING = frozenset(  # objects that call others, which they got when they were 
 FLUENT = frozenset(  # methods of others that give back the object that they are called on
     ("eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "share_memory")
 )
+_STANDARD = {  # classes that others inherit from, of which it is known what they have
+    **{f"{module}.{name}": object for module in ("typing", "typing_extensions") for name in ("Generic", "Protocol")},
+    **{f"{module}.NamedTuple": collections.namedtuple("_", ()) for module in ("typing", "typing_extensions")},
+    **{f"{module}.TypedDict": dict for module in ("typing", "typing_extensions")},
+    **{f"enum.{name}": getattr(enum, name) for name in ("Enum", "IntEnum", "Flag", "IntFlag")},
+    **{f"collections.{name}": getattr(collections, name) for name in collections.__all__},
+    **{f"collections.abc.{name}": getattr(collections.abc, name) for name in collections.abc.__all__},
+    "abc.ABC": object,
+}
+
+
+def has_attribute(owner: str, name: str) -> bool:
+    """Whether a class of others may have an attribute; of most it is not known what they have."""
+    kind = BUILTINS.get(owner, _STANDARD.get(owner))
+    return not isinstance(kind, type) or hasattr(kind, name)
+
+
 IMPORTING = ("importlib.import_module", "__import__")
 RESULTS = {  # what a call of others gives, where its name does not say so
     "logging.getLogger": "logging.Logger",

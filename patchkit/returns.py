@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from patchkit.audited import Confidence
+from patchkit.bindings import FunctionNode
 from patchkit.classes import is_nothing, return_values
 from patchkit.hazards import HazardTable
 from patchkit.lineage import Lineage
@@ -16,6 +18,7 @@ from patchkit.values import (
     UNCLEAR,
     Answers,
     ClassValue,
+    Container,
     Foreign,
     Found,
     FunctionValue,
@@ -25,7 +28,10 @@ from patchkit.values import (
     Value,
     Wrapping,
     joined,
+    lowered,
 )
+
+_MANAGERS = ("Iterator", "Iterable", "ContextManager")  # what a context manager made of a generator is annotated as
 
 
 class Known(Protocol):
@@ -145,13 +151,19 @@ class Returns:
                     Found(ClassValue(each.of, each.exact)) for each in found_types if isinstance(each, Instance)
                 )
             case [] | [_, _] if name == "super":
-                return tuple(self._above(scope))
+                return tuple(found for each in self.supers(call, scope) for found in self._above(each))
         return ()
 
-    def _above(self, scope: Scope) -> Iterator[Found]:
+    def supers(self, call: ast.Call, scope: Scope) -> tuple[Scope, ...]:
+        """The classes behind which ``super()`` or ``super(C, self)`` looks."""
+        if not call.args:
+            return (scope.enclosing_class,) if scope.enclosing_class is not None else ()
+        found = [each.value for each in self._known.infer(call.args[0], scope)]
+        return tuple(each.scope for each in found if isinstance(each, ClassValue))
+
+    def _above(self, owner: Scope) -> Iterator[Found]:
         """What ``super()`` stands for: the next class (its attributes are looked for by `Members.above`)."""
-        owner = scope.enclosing_class
-        for each in self._known.lineage.order(owner)[1:2] if owner is not None else ():
+        for each in (*self._known.lineage.order(owner)[1:2], *self._known.lineage.siblings(owner)):
             match each:
                 case Scope():
                     yield Found(Instance(each, exact=True))
@@ -159,6 +171,61 @@ class Returns:
                     yield Found(Foreign(name, instance=True))
                 case Unclear():
                     yield UNCLEAR
+
+    # ---- operations, contexts, decorators ---------------------------------------------------------------------
+
+    def shown(self, node: ast.expr, scope: Scope, *names: str) -> Answers:
+        """What an object gives by the first of its special methods; what has none here, as it is."""
+        given: list[Answers | None] = []
+        for each in self._known.infer(node, scope):
+            owner = each.value if isinstance(each.value, Instance) else None
+            methods = [found for name in names if owner is not None for found in self._known.methods(owner, name)]
+            scopes = [found.value.scope for found in methods if isinstance(found.value, FunctionValue)]
+            given += [self.returned(method) for method in scopes] or [(each,)]
+        return joined(given)
+
+    def awaited(self, node: ast.expr, scope: Scope) -> Answers:
+        """What ``await`` gives: what the coroutine returns, or what the ``__await__`` of an object does."""
+        found = self._known.infer(node, scope)
+        shown = self.shown(node, scope, "__await__")
+        return found if shown == found else joined([found, shown])
+
+    def entered(self, context: ast.expr, holder: Scope) -> Answers:
+        """What ``with context as name`` binds: what ``__enter__`` gives; of others the object itself."""
+        shown: list[Answers | None] = []
+        for each in self.shown(context, holder, "__enter__", "__aenter__"):
+            if isinstance(each.value, Container):
+                held = each.value.elements[:1] if each.value.name.endswith(_MANAGERS) else ()
+                shown += [self._known.annotated(part, each.value.scope) for part in held] or [()]
+            else:
+                shown.append((each,))
+        return joined(shown)
+
+    def put_in_place(self, decorators: Sequence[ast.expr], holder: Scope) -> Iterator[Answers]:
+        """What the decorators of a class put in its place; those of others are taken to give it back."""
+        for found in (each for node in decorators for each in self._known.infer(node, holder)):
+            match found.value:
+                case FunctionValue(scope=scope):
+                    yield from self._given_back(scope)
+                case ClassValue(scope=scope):
+                    yield (Found(Instance(scope, exact=True), Confidence.NAME),)
+                case Instance():
+                    for method in self._known.methods(found.value, "__call__"):
+                        if isinstance(method.value, FunctionValue):
+                            yield from self._given_back(method.value.scope)
+
+    def _given_back(self, scope: Scope) -> Iterator[Answers]:
+        """What a decorator returns, but for what it gets."""
+        node = scope.node
+        values = [node.body] if isinstance(node, ast.Lambda) else []
+        values = return_values(node) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else values
+        given = [*node.args.posonlyargs, *node.args.args] if isinstance(node, FunctionNode) else []
+        own = {each.arg for each in given}
+        for value in values:
+            found = self._known.infer(value, scope)
+            ours = [each for each in found if not isinstance(each.value, Foreign)]
+            if not (isinstance(value, ast.Name) and value.id in own) and (ours or not found):
+                yield lowered(ours, Confidence.NAME)
 
     def returned(self, scope: Scope) -> Answers:
         """What a function gives back, by its annotation, else by its ``return`` statements."""

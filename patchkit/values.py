@@ -74,10 +74,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An object annotated as ``list[X]`` or ``dict[K, X]``: its class by name, and the annotation of its elements."""
+    """An object annotated as ``list[X]`` or ``tuple[X, Y]``: its class by name, and the annotations of its elements."""
 
     name: str
-    element: ast.expr
+    elements: tuple[ast.expr, ...]
     scope: Scope
 
 

@@ -2428,6 +2428,331 @@ def f():
     C().go()
 """
 
+EXPRESSIONS = """
+=== a field of a dataclass that has a base of others | counted
+import abc, dataclasses
+from typing import Any
+class Bad:
+    def go(self):
+        bad()
+@dataclasses.dataclass
+class C(abc.ABC):
+    impl: Any
+def f():
+    C(Bad()).impl.go()
+=== the value of a member of an enumeration | found
+import enum, functools
+class E(enum.Enum):
+    GO = functools.partial(bad)
+def f():
+    E.GO.value()
+=== a default of a dataclass that another value takes the place of | counted
+import dataclasses
+from typing import Callable
+def good(): pass
+@dataclasses.dataclass
+class C:
+    go: Callable = good
+IT = C(bad)
+def f():
+    IT.go()
+=== a default of a NamedTuple that another value takes the place of | counted
+from typing import Callable, NamedTuple
+def good(): pass
+class P(NamedTuple):
+    go: Callable = good
+IT = P(go=bad)
+def f():
+    IT.go()
+=== a union one part of which says nothing | counted
+from typing import Protocol, Union
+class P(Protocol):
+    def go(self) -> None: ...
+class Good:
+    def go(self): pass
+class Bad:
+    def go(self):
+        bad()
+def g(x: Union[Good, P]):
+    x.go()
+def f():
+    g(Bad())
+=== the first part of an annotated tuple | found
+class Good:
+    def go(self): pass
+class C:
+    def go(self):
+        bad()
+def g(pair: "tuple[C, Good]"):
+    pair[0].go()
+def f():
+    g((C(), Good()))
+=== keys of an annotated dict | found
+class Good: pass
+class C:
+    def go(self):
+        bad()
+def g(table: "dict[C, Good]"):
+    for key in table:
+        key.go()
+def f():
+    g({C(): Good()})
+=== a name that a loop binds which does not run | counted
+def good(): pass
+go = bad
+for _ in ():
+    go = good
+def f():
+    go()
+=== a name of an import that fails, and is suppressed | counted
+import contextlib
+go = bad
+with contextlib.suppress(ImportError):
+    from lib.fast import go
+def f():
+    go()
+--- lib/fast.py
+raise ImportError("no")
+def go(): pass
+=== an assertion in a branch that is not taken | counted
+class Good:
+    def go(self): pass
+class Bad:
+    def go(self):
+        bad()
+def g(x, strict=False):
+    if strict:
+        assert isinstance(x, Good)
+    x.go()
+def f():
+    g(Bad())
+=== an assertion that names a protocol as well | counted
+from typing import Protocol, runtime_checkable
+@runtime_checkable
+class P(Protocol):
+    def go(self): ...
+class Good:
+    def go(self): pass
+class Bad:
+    def go(self):
+        bad()
+def g(x):
+    assert isinstance(x, (Good, P))
+    x.go()
+def f():
+    g(Bad())
+=== an assertion of an abstract class that another one is registered with | counted
+import abc
+class Good(abc.ABC):
+    def go(self): pass
+@Good.register
+class Bad:
+    def go(self):
+        bad()
+def g(x):
+    assert isinstance(x, Good)
+    x.go()
+def f():
+    g(Bad())
+=== a method that an object of another class is handed to | found
+class A:
+    def run(self):
+        self.hook()
+    def hook(self): pass
+class B:
+    def hook(self):
+        bad()
+def f():
+    A.run(B())
+=== a method that another class takes over | found
+class A:
+    def run(self):
+        self.hook()
+    def hook(self): pass
+class B:
+    run = A.run
+    def hook(self):
+        bad()
+def f():
+    B().run()
+=== an operation in place that gives another object | counted
+class Bad:
+    def go(self):
+        bad()
+class Good:
+    def go(self): pass
+    def __iadd__(self, other):
+        return Bad()
+def f():
+    x = Good()
+    x += 1
+    x.go()
+=== a slice that gives another object | found
+class Bad:
+    def go(self):
+        bad()
+class Good:
+    def go(self): pass
+    def __getitem__(self, part):
+        return Bad()
+def f():
+    Good()[1:2].go()
+=== an object that another one is awaited of | counted
+import asyncio
+class Bad:
+    def go(self):
+        bad()
+class Lazy:
+    def go(self): pass
+    def __await__(self):
+        return Bad()
+        yield
+async def h():
+    (await Lazy()).go()
+def f():
+    asyncio.run(h())
+=== an asynchronous context that gives another object | found
+import asyncio
+class Bad:
+    def go(self):
+        bad()
+class Context:
+    def go(self): pass
+    async def __aenter__(self):
+        return Bad()
+    async def __aexit__(self, *args): pass
+async def h():
+    async with Context() as it:
+        it.go()
+def f():
+    asyncio.run(h())
+=== super() of another class | found
+class A:
+    def go(self):
+        bad()
+class B(A):
+    def go(self): pass
+class C(B):
+    def go(self):
+        super(B, self).go()
+def f():
+    C().go()
+=== super() kept in a variable, of a diamond | found
+class A:
+    def go(self): pass
+class B(A):
+    def go(self):
+        above = super()
+        above.go()
+class C(A):
+    def go(self):
+        bad()
+class D(B, C): pass
+def f():
+    D().go()
+=== a metaclass makes its class | counted
+class M(type):
+    def make(cls):
+        return cls()
+class C(metaclass=M):
+    def __init__(self):
+        bad()
+def f():
+    C.make()
+=== a metaclass puts another method in place | counted
+class M(type):
+    def __new__(kind, name, bases, names):
+        names["go"] = lambda self: bad()
+        return super().__new__(kind, name, bases, names)
+class C(metaclass=M):
+    def go(self): pass
+def f():
+    C().go()
+=== a decorator of a class that gives a function | found
+def single(kind):
+    def get(*args):
+        bad()
+        return kind(*args)
+    return get
+@single
+class C:
+    def go(self): pass
+def f():
+    C().go()
+=== a decorator of a class that is a class | found
+class Proxy:
+    def __init__(self, kind):
+        self.kind = kind
+    def __call__(self):
+        bad()
+        return self.kind()
+@Proxy
+class C:
+    def go(self): pass
+def f():
+    C().go()
+=== a list in a table, and what is added to it | counted
+def good(): pass
+HOOKS = {"pre": [good]}
+HOOKS["pre"].append(bad)
+def f():
+    for go in HOOKS["pre"]:
+        go()
+=== a table in a table, one element of which is set | counted
+def good(): pass
+T = {"a": {"x": good}}
+T["a"]["x"] = bad
+def f():
+    T["a"]["x"]()
+=== a comprehension that is written without blanks | counted
+def good(): pass
+go = good
+def f():
+\treturn[go()for go in[bad]]
+=== TYPE_CHECKING of something else than typing | found
+class Config:
+    TYPE_CHECKING = True
+def f():
+    if Config.TYPE_CHECKING:
+        bad()
+=== a namespace that is kept in a variable | counted
+def good(): pass
+names = globals()
+names["good"] = bad
+def f():
+    good()
+=== the globals of a function | counted
+def good(): pass
+def g():
+    good()
+g.__globals__["good"] = bad
+def f():
+    g()
+=== a private name that is set from outside | found
+class C:
+    def __go(self): pass
+    def run(self):
+        self.__go()
+C._C__go = bad
+def f():
+    C().run()
+=== setattr by another name | counted
+put = setattr
+def good(): pass
+class C:
+    go = staticmethod(good)
+put(C, "go", bad)
+def f():
+    C.go()
+=== unittest.mock.patch that is started | counted
+import unittest.mock
+def good(): pass
+unittest.mock.patch("lib.m.good", bad).start()
+def f():
+    good()
+"""
+"""What expressions are: members, fields, annotations, names, results of operations."""
+
 
 def _special(name: str, text: str) -> str:
     result = {"__hash__": "1", "__str__": '""', "__repr__": '""', "__format__": '""', "__bytes__": 'b""'}
@@ -2446,6 +2771,7 @@ IDIOMS = [
     *read_idioms(SPECIAL),
     *read_idioms(FUNCTIONS),
     *read_idioms(PATCHING),
+    *read_idioms(EXPRESSIONS),
 ]
 
 # ---- what others get: constructs themselves, and callbacks of which nothing is known ----
