@@ -761,6 +761,29 @@ def test_a_star_import_is_followed_through(files: dict[str, str]) -> None:
     assert places == {"app/use.py"}
 
 
+@pytest.mark.parametrize("around", [False, True], ids=["each of all before it", "each of all others"])
+def test_modules_that_star_import_each_other_are_each_asked_once(around: bool) -> None:
+    def text(index: int) -> str:
+        others = [each for each in range(60 if around else index) if each != index]
+        return "".join(f"from lib.s{each} import *\n" for each in others) + f"def q{index}(): pass\n"
+
+    files = {f"lib/s{index}.py": text(index) for index in range(60)}
+    files |= {
+        "lib/__init__.py": "",
+        "lib/m.py": "import subprocess\nfrom lib.s59 import *\ndef f(): subprocess.run(q0())",
+    }
+    files["app.py"] = "from lib.m import f, q1, q99\ndef use():\n    f(); q1()\n"
+    view = see(files)
+    assert {root.callable for root in view.roots} == {"lib.m.f", "lib.s1.q1"}
+    assert [each.text for each in view.unknown if each.doubt is Doubt.MISSING] == ["lib.m.q99"]
+
+
+def test_modules_of_the_caller_that_star_import_each_other_are_all_concerned() -> None:
+    stars = {"app/a.py": "from app.b import *\nfrom app.c import *", "app/b.py": "from app.a import *\ndef use(): f(1)"}
+    view = see({"lib/__init__.py": "def f(x): pass", **stars, "app/c.py": "from lib import *\n"})
+    assert ("app/b.py", "f") in {(row.found.place.path, row.found.alias) for row in view.rows}
+
+
 NO_STAR = {
     "prose": "# f is of lib\nimport lib\n",
     "a list without it": "from lib import f\n__all__ = ['g']\ng = 1\n",
