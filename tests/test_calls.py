@@ -779,7 +779,7 @@ def test_modules_that_star_import_each_other_are_each_asked_once(around: bool) -
 
 
 def test_modules_of_the_caller_that_star_import_each_other_are_all_concerned() -> None:
-    stars = {"app/a.py": "from app.b import *\nfrom app.c import *", "app/b.py": "from app.a import *\ndef use(): f(1)"}
+    stars = {"app/a.py": "from app.c import *\nfrom app.b import *", "app/b.py": "from app.a import *\ndef use(): f(1)"}
     view = see({"lib/__init__.py": "def f(x): pass", **stars, "app/c.py": "from lib import *\n"})
     assert ("app/b.py", "f") in {(row.found.place.path, row.found.alias) for row in view.rows}
 
