@@ -79,13 +79,20 @@ class Callees:
                 if not called:
                     self.notes.gap(Doubt.DISPATCH, node, excerpt(node.func))
             case Foreign(name=name, effect=effect) if name in self.table.opaque:
-                self.notes.makers.append((name, effect or self.table.effect(name, node.args, node.keywords)))
+                if not self._is_of_another(node):
+                    self.notes.makers.append((name, effect or self.table.effect(name, node.args, node.keywords)))
             case Foreign(name=name):
                 self._foreign(name, node, sure)
             case Unclear():
                 self.notes.gap(self._doubt(node.func), node, excerpt(node.func))
             case _:
                 self.notes.gap(Doubt.RESULT, node, excerpt(node.func))
+
+    def _is_of_another(self, node: ast.Call) -> bool:
+        """Whether a call hands over a function that is known: none that the caller of this one hands in."""
+        handed = [each.value for value in node.args for each in self.inference.infer(value, self.scope)]
+        scopes = [each.scope for each in handed if isinstance(each, FunctionValue)]
+        return any(each.parent is None or not each.parent.is_function for each in scopes)
 
     def construct(self, value: ClassValue, node: ast.expr, sure: Confidence) -> None:
         """An object is made."""

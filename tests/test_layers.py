@@ -23,7 +23,10 @@ LAYERS: tuple[tuple[str, str], ...] = (
         "lineage annotations substitutions mutations members returns contents outlines definitions narrowing inference "
         "accessors notes",
     ),
-    ("pure", "operands handing callees bodies registrations calls reach importmap truths compiles carriers views"),
+    (
+        "pure",
+        "operands handing callees bodies registrations opacity calls reach importmap truths compiles carriers views",
+    ),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
     ("decide", "tally"),
