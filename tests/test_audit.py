@@ -359,6 +359,19 @@ BAD_TABLES = {
         TABLE + '[[assumption]]\nreason = "a"\nexpression = "if if"\n',
         "assumption[0].expression",
     ),
+    "a construct behind one that is no string": (
+        TABLE.replace('["os.getpid"]', '[1, "a b"]'),
+        'hazard[0].constructs[1]: "a b" is not a dotted name',
+    ),
+    "a condition that is true and false": (
+        TABLE + "".join(f'[[assumption]]\nreason = "a"\nexpression = "x"\nvalue = {it}\n' for it in ("true", "false")),
+        '"x" is taken as true and as false',
+    ),
+    "an argument's name that is none": (
+        TABLE + '[[whole]]\nreason = "a"\ncallables = ["a.b"]\nby-name = true\n',
+        'whole[0].by-name: says nothing without "argument"',
+    ),
+    "a method with a dot": (TABLE + '[[ordinary]]\nreason = "a"\nmethods = ["a.b"]\n', "is not the name of a method"),
     "a hazard that is traced": (TABLE + '[[traced]]\nreason = "a"\nconstructs = ["os.getpid"]\n', "is also a hazard"),
 }
 
@@ -388,6 +401,7 @@ REFUSED = {
     "a distribution that is not installed": (("app.layers", "--of", "gone"), 4, "gone is not installed"),
     "a table that is not there": (("app.layers", "--hazards", "gone.toml"), 2, "there is no such file"),
     "no caller": ((), 2, "CALLER"),
+    "a caller without a name": (("",), 2, "the caller has no name"),
 }
 
 
