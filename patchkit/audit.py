@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 
@@ -25,7 +25,7 @@ from patchkit.examination import Progress, no_progress
 from patchkit.hazards import HazardTable, read_hazards
 from patchkit.installed import Distribution
 from patchkit.patchset import PatchId
-from patchkit.programs import Program, Texts
+from patchkit.programs import Program, Source, Texts
 from patchkit.remedies import Trial, try_patches
 from patchkit.scene import CatalogNeed, Options, Scene, open_scene, read_steadily
 from patchkit.site import Listing, find_distribution, normalise, read_plain
@@ -74,6 +74,7 @@ def _audit(scene: Scene, asked: str, of: Sequence[str], table: HazardTable, prog
     if not caller.sources.keys().isdisjoint(modules):
         owner = next(modules[name].distribution for name in caller.sources if name in modules)
         raise UsageError(f"{asked} belongs to {owner} itself", hint="name a caller of it: another distribution's code")
+    caller = caller.without(_idle(caller, modules))
     program = Program({**caller.sources, **modules}, read_source, Texts())
     viewer = Viewer(table, subjects, caller.modules, tick=progress)
     view = viewer.look(program)
@@ -107,6 +108,13 @@ def _groups(trials: Sequence[Trial]) -> Iterator[frozenset[PatchId]]:
         if trial.patch.group:
             groups.setdefault((trial.patch.id.set, trial.patch.group), set()).add(trial.patch.id)
     return map(frozenset, groups.values())
+
+
+def _idle(caller: Caller, modules: Mapping[str, Source]) -> set[str]:
+    """The files of an odd name that do not name what is looked into: copies and templates may be no Python at all."""
+    tops = {name.partition(".")[0].encode() for name in modules}
+    texts = {name: read_source(caller.sources[name]) or b"" for name in caller.odd}
+    return {name for name, data in texts.items() if not any(top in data for top in tops)}
 
 
 def _find_subjects(scene: Scene, of: Sequence[str]) -> Iterable[tuple[Listing, Distribution]]:

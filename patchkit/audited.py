@@ -243,7 +243,7 @@ DOUBTS = {
     Doubt.MISSING: "a name that is imported or used and is not there",
     Doubt.FALLBACK: "the same inside `try` or behind `hasattr`: the fallback is taken",
     Doubt.OWN: "another module of the caller's own package, which was not asked for",
-    Doubt.INDIRECT: "what another module of the caller hands on, where nothing of the distribution is imported",
+    Doubt.INDIRECT: "what the caller keeps in, or gets from, another own module in a way that cannot be followed",
     Doubt.REPLACED: "code that replaces what names or classes stand for, in a way that cannot be followed",
 }
 

@@ -185,7 +185,14 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
             return True
         case ast.If(body=inner, orelse=orelse):
             return _leaves(inner) and _leaves(orelse)
-        case ast.With(body=inner):
-            return _leaves(inner)
+        case ast.With(items=items, body=inner):
+            return _leaves(inner) and not _may_swallow(items, inner[-1])
         case _:
             return False
+
+
+def _may_swallow(items: Sequence[ast.withitem], last: ast.stmt) -> bool:
+    """Whether a context manager may take what leaves its block, so that control comes out behind it after all."""
+    managers = [each.context_expr for each in items]
+    called = [each.func if isinstance(each, ast.Call) else each for each in managers]
+    return isinstance(last, ast.Raise) or any(excerpt(each).endswith("suppress") for each in called)

@@ -91,7 +91,8 @@ class Callees:
                 if not called or Foreign("type.__call__") in [each.value for each in called]:  # a class, too
                     self.notes.gap(Doubt.DISPATCH, node, excerpt(node.func))
             case Foreign(name=name, effect=effect) if name in self.table.opaque:
-                self.notes.makers.append((name, effect or self.table.effect(name, node.args, node.keywords)))
+                if not self._is_of_another(node):
+                    self.notes.makers.append((name, effect or self.table.effect(name, node.args, node.keywords)))
             case Foreign(name=name, instance=instance):
                 self._foreign(name, node, sure)
                 if instance and name in HOLDING and not _is_made_here(node):
@@ -100,6 +101,12 @@ class Callees:
                 self.notes.gap(self._doubt(node.func), node, excerpt(node.func))
             case _:
                 self.notes.gap(Doubt.RESULT, node, excerpt(node.func))
+
+    def _is_of_another(self, node: ast.Call) -> bool:
+        """Whether a call hands over a function that is known: none that the caller of this one hands in."""
+        handed = [each.value for value in node.args for each in self.inference.infer(value, self.scope)]
+        scopes = [each.scope for each in handed if isinstance(each, FunctionValue)]
+        return any(each.parent is None or not each.parent.is_function for each in scopes)
 
     def construct(self, value: ClassValue, node: ast.expr, sure: Confidence) -> None:
         """An object is made."""

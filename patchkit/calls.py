@@ -14,10 +14,11 @@ from patchkit.audited import Confidence, Cover, Doubt, Place
 from patchkit.bindings import Parameter, own_expressions
 from patchkit.bodies import Body
 from patchkit.branches import Block, walk
-from patchkit.classes import is_identity, return_values
+from patchkit.classes import is_identity
 from patchkit.facts import Edge, Facts, Gap, Maker
 from patchkit.hazards import HazardTable
 from patchkit.inference import Inference
+from patchkit.opacity import Opacity, is_fallback, returned
 from patchkit.operations import is_implicit
 from patchkit.programs import Scope
 from patchkit.registrations import Registrations
@@ -46,6 +47,7 @@ class Calls:
         self.accessors = Accessors(inference)
         self._by_name = by_name
         self._registrations = Registrations(inference)
+        self._opacity = Opacity(inference, table, self.makes)
         self.made_at_import: frozenset[Scope] = frozenset()
         self._facts: dict[Scope, Facts] = {}
         self._makes: dict[Scope, Maker | None] = {}
@@ -109,8 +111,13 @@ class Calls:
         for decorator in decorators:
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
             answers = self.inference.infer(called, scope.parent or scope)
+            makers = {each: self._maker(each, decorator) for each in answers}
+            is_sure = all(maker is not None or is_fallback(each) for each, maker in makers.items())
             for found in answers or (UNCLEAR,):
-                maker = self._maker(found, decorator)
+                maker = makers.get(found)
+                if maker is not None and not is_sure:
+                    gaps.append(Gap(Doubt.RESULT, decorator.lineno, excerpt(decorator)))
+                    continue
                 if maker is not None and maker[0] in self.table.registering:
                     continue
                 if maker is not None and not (isinstance(decorator, ast.Call) and maker[0] in self.table.of_argument):
@@ -164,7 +171,7 @@ class Calls:
         given = [decorator]
         if isinstance(node, ast.Call):
             given += self._functions(decorator)
-        return all(self._is_told(each, value) for each in given[-1:] for value in _returned(each))
+        return all(self._is_told(each, value) for each in given[-1:] for value in returned(each))
 
     def _is_told(self, scope: Scope, value: ast.expr) -> bool:
         if isinstance(value, ast.Name) and value.id in _parameters(scope):
@@ -172,14 +179,18 @@ class Calls:
         found = self.inference.infer(value, scope)
         return bool(found) and UNCLEAR not in found
 
-    def _maker(self, found: Found, node: ast.expr) -> Maker | None:
-        """The maker that a decorator is, or comes to, and its effect where ``node`` is its call."""
+    def _maker(self, found: Found, node: ast.expr, *, handed: bool = False) -> Maker | None:
+        """The maker that a decorator is, or comes to, and its effect where ``node`` is its call.
+
+        ``handed``: the call hands the function over itself, it does not make what gets it.
+        """
+        called = isinstance(node, ast.Call) and not handed
         match found.value:
             case Foreign(name=name, effect=effect) if name in self.table.opaque:
                 given = (node.args, node.keywords) if isinstance(node, ast.Call) else ()
                 return name, effect or self.table.effect(name, *given)
             case FunctionValue(scope=scope):
-                maker = self.makes(scope)
+                maker = self._opacity.maker(scope, called=called)
                 return (f"{scope.name} ({maker[0]})", maker[1]) if maker else None
             case _:
                 return None
@@ -225,20 +236,39 @@ class Calls:
         """The functions that it makes operators of: called by the operator's name they are opaque, by their own not."""
         return self._handed(module)[1]
 
+    def operator(self, scope: Scope) -> Cover | None:
+        """What makes an operator of a function that nobody calls by its own name."""
+        cover = self.registered(scope.module.scope).get(scope)
+        return None if cover is None or self._is_called_itself(scope) else cover
+
+    def _is_called_itself(self, scope: Scope) -> bool:
+        """Whether the caller calls a function by its own name where a tracer comes to it."""
+        word = scope.name.encode()
+        modules = [each for each in self.inference.surroundings.modules if not each.source.distribution]
+        scopes = (each for module in modules if word in module.data for each in module.scopes if each is not scope)
+        return any(
+            edge.target is scope and edge.confidence is not _NAME and edge.wrapping is None and edge.guard is None
+            for each in scopes
+            if self.facts(each).cover is None
+            for edge in self.facts(each).edges
+        )
+
     def _handed(self, module: Scope) -> tuple[dict[Scope, Cover], dict[Scope, Cover]]:
         if module not in self._marks:
             self._marks[module] = ({}, {})
-            statements = [placed.node for placed in walk(getattr(module.node, "body", ()))]
-            for statement in statements:
-                self._note_registered(statement, module)
-            for call in (each for statement in statements for each in _calls_in(statement)):
+            placed = list(walk(getattr(module.node, "body", ())))
+            for each in placed:
+                self._note_registered(each.node, module)
+            for call, branch in ((call, each.branch) for each in placed for call in _calls_in(each.node)):
                 found = self.inference.infer(call.func, module)
-                makers = [maker for maker in (self._maker(each, call) for each in found) if maker]
+                makers = [maker for maker in (self._maker(each, call, handed=True) for each in found) if maker]
                 handed = [*call.args, *(keyword.value for keyword in call.keywords)] if makers else []
                 for value in (each.value for node in handed for each in self.inference.infer(node, module)):
                     if isinstance(value, FunctionValue):
                         place = Place(module.module.source.path, call.lineno)
                         in_place = makers[0][0] in self.table.of_argument
+                        if in_place and any("if" in block.word or block.word == "case" for block in branch):
+                            continue  # it may not come to it
                         self._marks[module][not in_place][value.scope] = Cover(place, value.scope.symbol, *makers[0])
         return self._marks[module]
 
@@ -252,13 +282,6 @@ class Calls:
                         scope = module.child(statement)
                         cover = Cover(Place(module.module.source.path, decorator.lineno), scope.symbol, *maker)
                         self._marks[module][1][scope] = cover
-
-
-def _returned(scope: Scope) -> list[ast.expr]:
-    node = scope.node
-    if isinstance(node, ast.Lambda):
-        return [node.body]
-    return return_values(node) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else []
 
 
 def _parameters(scope: Scope) -> set[str]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from patchkit.errors import NotReadable, UsageError
 from patchkit.installed import Distribution
@@ -20,6 +21,7 @@ from patchkit.syntax import PARSE_ERRORS, parse
 
 _ENDINGS = (".py", ".pyi")
 _COMPILED = (".so", ".pyd")
+_IMPORT_LINES = re.compile(rb"^[ \t]*(?:from|import)\b.*", re.MULTILINE)
 _MARKS = ("pyproject.toml", "setup.py", ".git")
 
 
@@ -27,13 +29,20 @@ _MARKS = ("pyproject.toml", "setup.py", ".git")
 class Caller:
     """What is audited: ``modules`` by name, and ``sources`` of all that belongs to the same distribution.
 
-    ``whole`` is what to name to mean all of these, "" where that is what was named.
+    ``whole`` is what to name to mean all of these, "" where that is what was named. ``odd`` are those of ``modules``
+    that no import statement can name: scripts such as ``run-it.py``, and what lies in folders such as ``my-tools``.
     """
 
     name: str
     modules: tuple[str, ...]
     sources: dict[str, Source]
     whole: str = ""
+    odd: frozenset[str] = frozenset()
+
+    def without(self, names: Collection[str]) -> Caller:
+        """The same without the modules ``names``."""
+        modules = tuple(each for each in self.modules if each not in names)
+        return replace(self, modules=modules, sources={k: v for k, v in self.sources.items() if k not in names})
 
 
 def read_source(source: Source) -> bytes | None:
@@ -59,8 +68,8 @@ def find_modules(root: str, distribution: Distribution) -> dict[str, Source]:
     return found
 
 
-def _add(found: dict[str, Source], relative: str, full: str, told: str, owner: str) -> None:
-    """Add the module that the file ``relative`` (to a folder of sys.path) holds."""
+def _add(found: dict[str, Source], relative: str, full: str, told: str, owner: str, *, odd: bool = False) -> None:
+    """Add the module that the file ``relative`` (to a folder of sys.path) holds; ``odd``: also one of an odd name."""
     stem, ending = os.path.splitext(relative)
     parts = stem.split("/")
     if ending in _COMPILED:
@@ -69,7 +78,7 @@ def _add(found: dict[str, Source], relative: str, full: str, told: str, owner: s
         parts[0] = parts[0].removesuffix("-stubs")
     package = parts[-1] == "__init__"
     parts = parts[:-1] if package else parts
-    if ending not in (*_ENDINGS, *_COMPILED) or not parts or not all(part.isidentifier() for part in parts):
+    if ending not in (*_ENDINGS, *_COMPILED) or not parts or not (odd or all(part.isidentifier() for part in parts)):
         return
     name = ".".join(parts)
     if name not in found or (found[name].stub and ending == ".py"):
@@ -84,6 +93,8 @@ def find_caller(asked: str, folders: Sequence[str], cwd: str) -> Caller:
 
     Raises `UsageError` where there is none.
     """
+    if not asked.strip():
+        raise UsageError("the caller has no name", hint="name a file, a folder, or a module by its dotted name")
     path = os.path.join(cwd, asked)
     is_path = os.sep in asked or asked.endswith(".py") or asked in (".", "..")
     if is_path or (os.path.exists(path) and not _find_module(asked, folders)):
@@ -101,8 +112,8 @@ def _from_path(asked: str, path: str, folders: Sequence[str], cwd: str) -> Calle
     base = _base_of(path, folders)
     relative = os.path.relpath(path, base).replace(os.sep, "/")
     name = "" if relative == "." else relative.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    if os.path.isfile(path) and (not path.endswith(".py") or not all(part.isidentifier() for part in name.split("."))):
-        raise UsageError(f"{asked} is not a Python module", hint="name a .py file whose name is an identifier")
+    if os.path.isfile(path) and not path.endswith(".py"):
+        raise UsageError(f"{asked} is not a Python module", hint="name a .py file, a folder or a module")
     return _caller(asked, name, base, folders, cwd)
 
 
@@ -112,13 +123,31 @@ def _base_of(path: str, folders: Sequence[str]) -> str:
         if os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep):
             return folder
     base = folder = path if os.path.isdir(path) else os.path.dirname(path)
+    outer = _named_base(folder)
     while True:
         if os.path.isfile(os.path.join(folder, "__init__.py")):
             base = os.path.dirname(folder)
         above = os.path.dirname(folder)
         if above == folder or any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
-            return base
+            return outer if len(outer) < len(base) else base
         folder = above
+
+
+def _named_base(folder: str) -> str:
+    """The folder that the modules in ``folder`` are imported from by their own statements (PEP 420), else it."""
+    lines = b"\n".join(line for file in _entries(folder) if file.endswith(".py") for line in _imports(folder, file))
+    base, outer, name = folder, folder, ""
+    while not any(os.path.exists(os.path.join(outer, mark)) for mark in _MARKS) and os.path.dirname(outer) != outer:
+        name = os.path.basename(outer) + (f".{name}" if name else "")
+        outer = os.path.dirname(outer)
+        if re.search(rb"\b(?:from|import)[ \t]+%b\b" % re.escape(name.encode()), lines):
+            base = outer
+    return base
+
+
+def _imports(folder: str, file: str) -> list[bytes]:
+    content = read_plain(os.path.join(folder, file))
+    return _IMPORT_LINES.findall(content.data) if content is not None else []
 
 
 def _caller(asked: str, name: str, base: str, folders: Sequence[str], cwd: str) -> Caller:
@@ -126,16 +155,18 @@ def _caller(asked: str, name: str, base: str, folders: Sequence[str], cwd: str) 
     sources: dict[str, Source] = {}
     for relative in sorted(_walk(base, top)):
         full = os.path.join(base, relative)
-        _add(sources, relative, full, _tell(full, relative, base, folders, cwd), "")
+        _add(sources, relative, full, _tell(full, relative, base, folders, cwd), "", odd=True)
     modules = tuple(each for each in sources if not name or each == name or each.startswith(f"{name}."))
     if not modules:
         raise UsageError(f"{asked}: there is no Python module in it", hint="name a .py file, a folder or a module")
+    odd = frozenset(each for each in modules if not all(part.isidentifier() for part in each.split(".")))
+    odd = odd if odd < set(modules) else frozenset()
     if len(modules) == len(sources):
-        return Caller(asked, modules, sources)
+        return Caller(asked, modules, sources, odd=odd)
     whole = os.path.join(base, top)
     if base not in folders:
         whole = os.path.relpath(whole, cwd) if whole.startswith(cwd.rstrip(os.sep) + os.sep) else whole
-    return Caller(asked, modules, sources, top if base in folders else whole)
+    return Caller(asked, modules, sources, top if base in folders else whole, odd)
 
 
 def _walk(base: str, top: str) -> Iterator[str]:
@@ -143,11 +174,32 @@ def _walk(base: str, top: str) -> Iterator[str]:
     if top and os.path.isfile(os.path.join(base, f"{top}.py")):
         yield f"{top}.py"
     start = os.path.join(base, top) if top else base
-    for folder, inner, files in os.walk(start):
-        inner[:] = [each for each in inner if each.isidentifier() and each != "__pycache__"]
+    linked: set[str] = set()
+    for folder, inner, files in os.walk(start, followlinks=True):
+        inner[:] = [each for each in inner if _is_code(folder, each, linked)]
         for file in files:
             if file.endswith(_ENDINGS):
                 yield os.path.relpath(os.path.join(folder, file), base).replace(os.sep, "/")
+
+
+def _is_code(folder: str, name: str, linked: set[str]) -> bool:
+    """Whether a folder may hold code of the caller: no environment, nothing hidden, no link to what is around it.
+
+    ``linked`` are the folders that links led to already: each is looked into once.
+    """
+    path = os.path.join(folder, name)
+    if name.startswith(".") or name in _FOREIGN or name.endswith((".dist-info", ".egg-info")):
+        return False
+    if os.path.islink(path):
+        target = os.path.realpath(path)
+        is_around = os.path.join(os.path.realpath(folder), "").startswith(os.path.join(target, ""))
+        is_fresh = not is_around and target not in linked
+        linked.add(target)
+        return is_fresh
+    return not os.path.exists(os.path.join(path, "pyvenv.cfg"))
+
+
+_FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages"})
 
 
 def _tell(full: str, relative: str, base: str, folders: Sequence[str], cwd: str) -> str:

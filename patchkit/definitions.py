@@ -76,37 +76,51 @@ def locate_all(program: Program, module: str, name: str, seen: set[tuple[str, st
     for found in _bound_to(program, parsed, name, seen):
         anything = True
         yield found
-    starred = parsed.scope.namespace.stars if name not in parsed.scope.namespace.names else ()
-    for star in starred:
-        giver = program.module(star.module) if may_bind(program, star.module, name) else None
-        if giver is not None and giver.scope.namespace.exports(name):
-            for found in locate_all(program, star.module, name, seen):
-                anything = True
-                yield found
+    for giver in star_givers(program, parsed, name) if name not in parsed.scope.namespace.names else ():
+        for found in locate_all(program, giver, name, seen):
+            anything = True
+            yield found
     if not anything and program.has(f"{module}.{name}"):
         yield from locate_all(program, f"{module}.{name}", "", seen)
 
 
+def star_givers(program: Program, module: Module, name: str) -> Iterator[str]:
+    """The modules that ``module`` may have ``name`` of by star imports, also of star imports; each is asked once."""
+    waiting, seen = list(module.scope.namespace.stars), {module.name}
+    while waiting:
+        star = waiting.pop(0).module
+        if star in seen:
+            continue
+        seen.add(star)
+        giver = program.module(star) if may_bind(program, star, name) else None
+        if giver is not None and giver.scope.namespace.exports(name):
+            if name in giver.scope.namespace.names or not giver.scope.namespace.stars:
+                yield star
+            else:
+                waiting += giver.scope.namespace.stars
+
+
 def may_bind(program: Program, module: str, name: str) -> bool:
     """Whether the text of a module, unparsed, may have the name for others, or that of those it takes all names of."""
-    key = (module, name)
-    if key not in program.exports:
-        program.exports[key] = _may_bind(program, module, name)
-    return program.exports[key]
-
-
-def _may_bind(program: Program, module: str, name: str) -> bool:
     waiting, seen = [module], {module}
     while waiting:
         each = waiting.pop()
-        data = program.data(each) or b""
-        if may_export(data, name):
+        key = (each, name)
+        if key not in program.exports:
+            program.exports[key] = may_export(program.data(each) or b"", name)
+        if program.exports[key]:
             return True
-        package = each in program.sources and program.sources[each].package
-        asked = {absolute(each, rest, dots, package=package) for dots, rest in star_imports(data)} - seen
-        seen |= asked
-        waiting += asked
+        fresh = set(_starred(program, each)) - seen
+        seen |= fresh
+        waiting += fresh
     return False
+
+
+def _starred(program: Program, module: str) -> Iterator[str]:
+    """The modules that the text of one, unparsed, takes all names of."""
+    package = module in program.sources and program.sources[module].package
+    for dots, rest in star_imports(program.data(module) or b""):
+        yield absolute(module, rest, dots, package=package)
 
 
 def _bound_to(program: Program, module: Module, name: str, seen: set[tuple[str, str]]) -> Iterator[Located]:

@@ -121,7 +121,11 @@ def read_hazards(data: bytes, *, file: str) -> HazardTable:
     for table in top.tables("opaque", most=MOST_ENTRIES):
         _read_opaque(table, opaque, places, recursive)
     wholes = {name: whole for table in top.tables("whole", most=MOST_ENTRIES) for name, whole in _read_whole(table)}
-    assumed = dict(pair for table in top.tables("assumption", most=MOST_ENTRIES) for pair in _read_assumption(table))
+    assumed: dict[str, bool] = {}
+    for table in top.tables("assumption", most=MOST_ENTRIES):
+        for expression, value in _read_assumption(table):
+            if assumed.setdefault(expression, value) != value:
+                top.note("assumption", f'"{expression}" is taken as true and as false; keep one of them')
     ordinary = frozenset(name for table in top.tables("ordinary", most=MOST_ENTRIES) for name in _read_ordinary(table))
     for construct in traced:
         if construct in rules:
@@ -146,10 +150,10 @@ def read_hazards(data: bytes, *, file: str) -> HazardTable:
 
 def _read_hazard(table: Table, rules: dict[str, Rule], methods: dict[str, str]) -> None:
     rule = Rule(read_name(table, "kind"), table.text("reason", required=True))
-    constructs = table.texts("constructs")
+    constructs = table.numbered_texts("constructs")
     if not constructs:
         table.note("constructs", 'names nothing; write dotted names such as ["subprocess.run"]')
-    for index, construct in enumerate(constructs):
+    for index, construct in constructs.items():
         place = f"constructs[{index}]"
         if not _is_dotted(construct):
             table.note(place, f'"{construct}" is not a dotted name, such as "pathlib.Path.exists"')
@@ -157,7 +161,7 @@ def _read_hazard(table: Table, rules: dict[str, Rule], methods: dict[str, str]) 
             table.note(place, f'"{construct}" is in the table already, as {rules[construct].kind}')
         else:
             rules[construct] = rule
-    for index, construct in enumerate(table.texts("by-name")):
+    for index, construct in table.numbered_texts("by-name").items():
         if construct in rules:
             methods[construct.rpartition(".")[2]] = construct
         else:
@@ -167,12 +171,12 @@ def _read_hazard(table: Table, rules: dict[str, Rule], methods: dict[str, str]) 
 
 def _read_traced(table: Table) -> tuple[str, ...]:
     table.text("reason", required=True)
-    constructs = table.texts("constructs")
-    for index, construct in enumerate(constructs):
+    constructs = table.numbered_texts("constructs")
+    for index, construct in constructs.items():
         if not _is_dotted(construct.removesuffix(".*")):
             table.note(f"constructs[{index}]", f'"{construct}" is not a dotted name, nor one with ".*" behind')
     table.finish()
-    return constructs
+    return tuple(constructs.values())
 
 
 def _read_opaque(
@@ -201,15 +205,17 @@ def _read_argument(table: Table, prefix: str = "") -> Argument | None:
 
 def _read_whole(table: Table) -> list[tuple[str, Whole]]:
     table.text("reason", required=True)
-    callables = table.texts("callables")
-    for index, name in enumerate(callables):
+    callables = table.numbered_texts("callables")
+    for index, name in callables.items():
         if not _is_dotted(name):
             table.note(f"callables[{index}]", f'"{name}" is not a dotted name, such as "torch.compile"')
     if not callables:
         table.note("callables", 'names nothing; write dotted names such as ["torch.compile"]')
     whole = Whole(_read_argument(table), table.flag("by-name", default=False))
+    if whole.by_name and whole.argument is None:
+        table.note("by-name", 'says nothing without "argument"')
     table.finish()
-    return [(name, whole) for name in callables]
+    return [(name, whole) for name in callables.values()]
 
 
 def _read_word(table: Table, key: str, known: Mapping[str, T], *, default: str = "") -> T | None:
@@ -232,9 +238,12 @@ def _read_assumption(table: Table) -> tuple[tuple[str, bool], ...]:
 
 def _read_ordinary(table: Table) -> tuple[str, ...]:
     table.text("reason", required=True)
-    names = table.texts("methods")
+    names = table.numbered_texts("methods")
+    for index, name in names.items():
+        if not name.isidentifier():
+            table.note(f"methods[{index}]", f'"{name}" is not the name of a method, such as "view"')
     table.finish()
-    return names
+    return tuple(names.values())
 
 
 def _is_dotted(name: str) -> bool:

@@ -35,30 +35,38 @@ class ImportMap:
         self.lost: set[Unknown] = set()
         self.bound: dict[str, list[Imported]] = {}
         self._concerned: dict[str, bool] = {}
+        self._starred: dict[str, frozenset[str]] = {}
         self._leads: dict[tuple[str, str], bool] = {}
         self._outlines: dict[str, frozenset[bytes]] = {}
 
     def concerns(self, name: str) -> bool:
         """Whether a module imports anything of them. What it is parsed for is not kept: most modules do not."""
-        if name not in self._concerned:
-            self._concerned[name] = False  # what a circle of star imports comes to
-            self._concerned[name] = self._is_concerned(name)
-        return self._concerned[name]
+        waiting, seen = [name], {name}
+        while waiting:
+            each = waiting.pop()
+            if each not in self._concerned:
+                self._concerned[each], self._starred[each] = self._look_at(each)
+            if self._concerned[each]:
+                self._concerned[name] = True
+                return True
+            fresh = self._starred[each] - seen
+            seen |= fresh
+            waiting += fresh
+        return False
 
-    def _is_concerned(self, name: str) -> bool:
+    def _look_at(self, name: str) -> tuple[bool, frozenset[str]]:
+        """Whether a module names anything of them, and the modules that it takes all names of."""
         if name not in self.program.sources:
-            return False
+            return False, frozenset()
         tree, package = self.program.glance(name), self.program.sources[name].package
         if tree is None:
-            return False
+            return False, frozenset()
         bound = [pair for node in import_statements(tree) for pair in bindings_of(node, name, package=package)]
         self.bound[name] = [binding for _, binding in bound]
+        stars = frozenset(each.module for alias, each in bound if alias == "*")
         if any(self.program.owner(binding.module) in self.subjects for _, binding in bound):
-            return True
-        return any(
-            self.concerns(each.module) if alias == "*" else self._leads_to(each.module, each.name)
-            for alias, each in bound
-        )
+            return True, stars
+        return any(self._leads_to(each.module, each.name) for alias, each in bound if alias != "*"), stars
 
     def rest(self, name: str, asked: frozenset[str]) -> Iterator[Unknown]:
         """Where a module imports from other modules of its own package than those ``asked`` for: a line a module."""

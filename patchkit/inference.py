@@ -13,7 +13,7 @@ from patchkit.annotations import instances, instances_of
 from patchkit.bindings import Assigned, Binding, Defined, Imported, Parameter, find_comprehended, in_force
 from patchkit.classes import has_decorator, is_field, is_nothing
 from patchkit.contents import TAKING, elements
-from patchkit.definitions import may_bind
+from patchkit.definitions import star_givers
 from patchkit.hazards import HazardTable
 from patchkit.lineage import Lineage
 from patchkit.members import Members
@@ -284,12 +284,8 @@ class Inference:
         return self.member(ModuleValue(module), name)
 
     def starred(self, name: str, scope: Scope) -> Answers:
-        found: list[Answers] = []
-        for star in scope.namespace.stars:
-            module = self.program.module(star.module) if may_bind(self.program, star.module, name) else None
-            if module is not None and module.scope.namespace.exports(name):
-                found.append(self.member(ModuleValue(star.module), name))
-        return joined(each or None for each in found)
+        givers = star_givers(self.program, scope.module, name) if scope.namespace.stars else ()
+        return joined(self.member(ModuleValue(giver), name) or None for giver in givers)
 
     # ---- members ----------------------------------------------------------------------------------------------
 

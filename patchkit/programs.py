@@ -215,6 +215,7 @@ class Program:
         self._overlay = dict(overlay or {})
         self.exports: dict[tuple[str, str], bool] = {}  # what `definitions` found out of modules that are not parsed
         self._modules: dict[str, Module | None] = {}
+        self._stars: dict[str, tuple[str, ...]] = {}
         self._data: dict[str, bytes | None] = {}
         self._folders: dict[str, str] = {}
         for name, source in self.sources.items():
@@ -244,18 +245,33 @@ class Program:
         source = self.sources.get(name)
         return source.distribution if source is not None else self._folders.get(name)
 
-    def lacks(self, module: str, name: str, seen: frozenset[str] = frozenset()) -> bool:
+    def lacks(self, module: str, name: str) -> bool:
         """Whether a distribution that is looked into has no such name in ``module``, as far as text tells (PEP 562)."""
-        parsed = self.module(module)
+        return all(self._is_without(each, name) for each in (self._starring(module) if name else (module,)))
+
+    def _is_without(self, module: str, name: str) -> bool:
+        """Whether ``module`` itself, without what its star imports bring, has no such name."""
         if not self.owner(module.partition(".")[0]) or self.has(f"{module}.{name}") or self.is_opaque(module):
             return False
+        parsed = self.module(module)
         if parsed is None:
             return not self.has(module) or bool(name)
-        space = parsed.scope.namespace
-        seen |= {module}
-        givers = [star.module for star in space.stars if star.module not in seen]
-        starred = any(self.is_opaque(each) or not self.lacks(each, name, seen) for each in givers)
-        return name not in space.names and "__getattr__" not in space.names and not starred
+        names = parsed.scope.namespace.names
+        return name not in names and "__getattr__" not in names
+
+    def _starring(self, module: str) -> tuple[str, ...]:
+        """A module and those whose names it has by star imports, also of star imports: each once."""
+        if module not in self._stars:
+            found = {module: None}
+            waiting = [module]
+            while waiting:
+                parsed = self.module(waiting.pop())
+                stars = parsed.scope.namespace.stars if parsed is not None else ()
+                fresh = dict.fromkeys(star.module for star in stars if star.module not in found)
+                found |= fresh
+                waiting += fresh
+            self._stars[module] = tuple(found)
+        return self._stars[module]
 
     def data(self, name: str) -> bytes | None:
         """The bytes of a module's file, None where it has none."""

@@ -14,6 +14,7 @@ from patchkit.audited import Confidence, Cover, Effect, Place, Step, Unknown
 from patchkit.branches import Branch, Guard, told
 from patchkit.calls import Calls
 from patchkit.facts import Construct, Edge, Facts
+from patchkit.opacity import stays_inside
 from patchkit.programs import Scope
 
 
@@ -165,11 +166,10 @@ def covers_around(scope: Scope, guard: Guard | None, calls: Calls) -> Iterator[C
     """All that keeps a tracer from a line of ``scope``, the function's own first; shallow ones too."""
     holder: Scope | None = scope
     while holder is not None:
-        registered = calls.registered(holder.module.scope).get(holder)
-        cover = calls.facts(holder).cover or registered if holder.is_function else None
+        cover = calls.facts(holder).cover or calls.operator(holder) if holder.is_function else None
         if cover is not None:
             yield cover
-        holder = holder.parent
+        holder = holder.parent if stays_inside(holder) else None
     condition = _guarded(scope, guard)
     if condition is not None:
         yield condition

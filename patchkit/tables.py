@@ -49,21 +49,25 @@ class Table:
 
     def texts(self, key: str, *, or_one: bool = False) -> tuple[str, ...]:
         """A list of strings that are not blank, or with ``or_one`` a single one; () where the key is absent."""
+        return tuple(self.numbered_texts(key, or_one=or_one).values())
+
+    def numbered_texts(self, key: str, *, or_one: bool = False) -> dict[int, str]:
+        """The same by their places in the list: others in it were no strings."""
         value = self._take(key)
         if value is _MISSING:
-            return ()
+            return {}
         if isinstance(value, str) and or_one:
             value = [value]
         if not isinstance(value, list):
             words = "a string or a list of strings" if or_one else "a list of strings"
             self.note(key, f'must be {words}, such as ["..."], not {_kind(value)}')
-            return ()
+            return {}
         for index, item in enumerate(value):
             if not isinstance(item, str):
                 self.note(f"{key}[{index}]", f"must be a string, not {_kind(item)}")
             elif not item.strip():
                 self.note(f"{key}[{index}]", "must not be empty")
-        return tuple(item for item in value if isinstance(item, str) and item.strip())
+        return {index: item for index, item in enumerate(value) if isinstance(item, str) and item.strip()}
 
     def text_or_date(self, key: str) -> str:
         """A string, or a TOML date or time in ISO 8601."""

@@ -9,11 +9,12 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from patchkit.bindings import Assigned, Binding, Imported, Parameter, in_force, own_expressions
-from patchkit.branches import Branch, walk
-from patchkit.classes import own_attributes
+from patchkit.branches import Block, Branch, walk
+from patchkit.classes import first_parameter, own_attributes
 from patchkit.definitions import locate_all
 from patchkit.inference import Inference
 from patchkit.programs import Scope
+from patchkit.syntax import excerpt
 from patchkit.values import ClassValue, Instance, ModuleValue
 
 _DEEPEST = 20
@@ -96,7 +97,9 @@ class Truths:
                 yield self.of_key(left, scope, key)
                 yield self.of_key(right, scope, key)
             case ast.Name() | ast.Attribute():
-                put = list(self._put(node.id, scope, key)) if isinstance(node, ast.Name) else []
+                put = list(
+                    self._put(node.id, scope, key) if isinstance(node, ast.Name) else self._put_in(node, scope, key)
+                )
                 yield from (self.of(value, holder) for value, holder, _ in put)
                 if all(branch for _, _, branch in put):
                     for each in self.values(node, scope):
@@ -107,25 +110,17 @@ class Truths:
     def _put(self, name: str, scope: Scope, key: str) -> Iterator[tuple[ast.expr, Scope, Branch]]:
         """What the scope that binds ``name`` puts into it for ``key``: ``name[key] = value``, ``name.update(...)``."""
         holder = holder_of(name, scope)
-        if holder is None or isinstance(holder.node, ast.Lambda):
-            return
-        for placed in walk(holder.node.body):
-            match placed.node:
-                case ast.Assign(
-                    targets=[ast.Subscript(value=ast.Name(id=target), slice=ast.Constant(value=written))], value=value
-                ) if (target, written) == (name, key):
-                    yield value, holder, placed.branch
-            for each in own_expressions(placed.node):
-                match each:
-                    case ast.Call(func=ast.Attribute(value=ast.Name(id=target), attr="update" | "setdefault")):
-                        given = [keyword.value for keyword in each.keywords if keyword.arg == key]
-                        match each.args:
-                            case [ast.Constant(value=written), value] if written == key:
-                                given.append(value)
-                            case [ast.Dict(keys=keys, values=values)]:
-                                pairs = zip(keys, values, strict=True)
-                                given += [value for one, value in pairs if getattr(one, "value", None) == key]
-                        yield from ((value, holder, placed.branch) for value in given if target == name)
+        if holder is not None:
+            yield from _filled(name, holder, key)
+
+    def _put_in(self, node: ast.Attribute, scope: Scope, key: str) -> Iterator[tuple[ast.expr, Scope, Branch]]:
+        """The same for an attribute, in all methods of its class: when each runs is not known, so nothing is sure."""
+        for base in (found.value for found in self._inference.infer(node.value, scope)):
+            of = base.of if isinstance(base, Instance) else base.scope if isinstance(base, ClassValue) else None
+            for kin in self._inference.ancestors(of) if of is not None else ():
+                for method in kin.inner if isinstance(kin, Scope) else ():
+                    text = f"{first_parameter(method)}.{node.attr}"
+                    yield from ((value, holder, _SOMETIMES) for value, holder, _ in _filled(text, method, key))
 
     # ---- names ------------------------------------------------------------------------------------------------
 
@@ -189,6 +184,49 @@ class Truths:
                     yield None if value is None else (value, method)
         if not anything:
             yield None
+
+
+_SOMETIMES: Branch = (Block("method"),)
+
+
+def _filled(text: str, holder: Scope, key: str) -> Iterator[tuple[ast.expr, Scope, Branch]]:
+    """What ``holder`` puts for ``key`` into the mapping that it writes as ``text``."""
+    for placed in walk(getattr(holder.node, "body", ())) if not isinstance(holder.node, ast.Lambda) else ():
+        match placed.node:
+            case ast.Assign(targets=[ast.Subscript(value=target, slice=ast.Constant(value=written))], value=value) if (
+                written == key and excerpt(target) == text
+            ):
+                yield value, holder, placed.branch
+            case ast.Delete(targets=[ast.Subscript(value=target, slice=ast.Constant(value=written))]) if (
+                written == key and excerpt(target) == text
+            ):
+                yield ast.Constant(value=False), holder, _SOMETIMES  # it may be used before
+            case ast.AugAssign(target=target, op=ast.BitOr(), value=value) if excerpt(target) == text:
+                yield from ((each, holder, placed.branch) for each in _of_pairs(value, key))
+        for call in own_expressions(placed.node):
+            match call:
+                case ast.Call(func=ast.Attribute(value=target, attr="update" | "setdefault")) if (
+                    excerpt(target) == text
+                ):
+                    given = [keyword.value for keyword in call.keywords if keyword.arg == key]
+                    match call.args:
+                        case [ast.Constant(value=written), value] if written == key:
+                            given.append(value)
+                        case [value]:
+                            given += _of_pairs(value, key)
+                    yield from ((value, holder, placed.branch) for value in given)
+
+
+def _of_pairs(node: ast.expr, key: str) -> list[ast.expr]:
+    """What a display has for ``key``: a mapping, or pairs of keys and values."""
+    match node:
+        case ast.Dict(keys=keys, values=values):
+            return [value for one, value in zip(keys, values, strict=True) if getattr(one, "value", None) == key]
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            pairs = (each.elts for each in elements if isinstance(each, ast.Tuple | ast.List) and len(each.elts) == 2)
+            return [value for one, value in pairs if getattr(one, "value", None) == key]
+        case _:
+            return []
 
 
 def agreed(found: Iterable[bool | None]) -> bool | None:

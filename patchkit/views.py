@@ -135,6 +135,7 @@ class Viewer:
         unknown |= set(self._unfollowed(importing, calls, self._counts)) | named | imports.lost
         unknown |= set(self._unfollowed(modules[len(importing) :], calls, _is_of_ours))
         unknown |= set(carriers.unsure(imports.bound, self.concerned)) | set(_replaced(inference))
+        unknown |= set(carriers.kept(imports.bound, self.concerned))
         asked = frozenset(self.callers)
         unknown |= {each for name in self.callers for each in imports.rest(name, asked)}
         unknown |= {

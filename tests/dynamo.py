@@ -228,6 +228,7 @@ BODY = "os.path.exists(F); return x * 2"
 MAKERS = {
     "torch.compiler.disable": "@torch.compiler.disable\ndef opaque(x): {body}",
     "torch._dynamo.disable": "@torch._dynamo.disable\ndef opaque(x): {body}",
+    "torch._dynamo.decorators.disable": "@torch._dynamo.decorators.disable\ndef opaque(x): {body}",
     "torch._disable_dynamo": "@torch._disable_dynamo\ndef opaque(x): {body}",
     "torch.compiler.allow_in_graph": "@torch.compiler.allow_in_graph\ndef opaque(x): {body}",
     "torch._dynamo.allow_in_graph": "@torch._dynamo.allow_in_graph\ndef opaque(x): {body}",
@@ -277,12 +278,14 @@ WHOLES = {
     "torch.compile": "torch.compile(construct, fullgraph={yes}, backend='eager')(X)",
     "torch.nn.Module.compile": "MODEL.compile(fullgraph={yes}, backend='eager'); MODEL(X)",
     "torch._dynamo.optimize": "torch._dynamo.optimize('eager', nopython={yes})(construct)(X)",
+    "torch._dynamo.eval_frame.optimize": "torch._dynamo.eval_frame.optimize('eager', nopython={yes})(construct)(X)",
     "torch.export.export": "torch.export.export(MODEL, (X,), strict={yes})",
     "torch._dynamo.error_on_graph_break": (
         "with torch._dynamo.error_on_graph_break({yes}): torch.compile(construct, backend='eager')(X)"
     ),
     "torch._dynamo.optimize_assert": "torch._dynamo.optimize_assert('eager')(construct)(X)",
     "torch._dynamo.export": "torch._dynamo.export(construct)(X)",
+    "torch._dynamo.eval_frame.optimize_assert": "torch._dynamo.eval_frame.optimize_assert('eager')(construct)(X)",
 }
 # The same with other values, and what is no such place: each with whether a graph break is an error there.
 SPELLINGS = {

@@ -2764,6 +2764,138 @@ def _special(name: str, text: str) -> str:
     return f"\n=== {name} | found\nclass C{base}:\n{body}def f():\n{lines}"
 
 
+# ---- callers of several modules: what one of them puts where another finds it ----------------------------------
+
+OWN_MODULES = r"""
+=== several modules of the caller: registry in a third module | counted
+class C:
+    def go(self):
+        bad()
+--- app/reg.py
+TABLE = {}
+--- app/a.py
+from lib.m import C
+from app.reg import TABLE
+TABLE["x"] = C
+--- app/c.py
+import app.a
+from app.reg import TABLE
+def run():
+    TABLE["x"]().go()
+=== several modules of the caller: attribute injected into a class of another module | counted
+class C:
+    def go(self):
+        bad()
+--- app/h.py
+class Holder: pass
+--- app/a.py
+from lib.m import C
+from app.h import Holder
+Holder.impl = C()
+--- app/c.py
+import app.a
+from app.h import Holder
+def run():
+    Holder.impl.go()
+=== several modules of the caller: a template method in a base | counted
+class C:
+    def go(self):
+        bad()
+--- app/base.py
+class Base:
+    def run(self):
+        self.make().go()
+--- app/c.py
+from lib.m import C
+from app.base import Base
+class Mine(Base):
+    def make(self):
+        return C()
+def run():
+    Mine().run()
+=== several modules of the caller: global state in a third module | counted
+class C:
+    def go(self):
+        bad()
+--- app/state.py
+current = []
+--- app/w.py
+from app.state import current
+def work():
+    current[0].go()
+--- app/c.py
+from lib.m import C
+from app.state import current
+from app.w import work
+def run():
+    current.append(C())
+    work()
+=== several modules of the caller: a generator of an own module | counted
+class C:
+    def go(self):
+        bad()
+--- app/a.py
+from lib.m import C
+def each():
+    yield C()
+--- app/c.py
+from app.a import each
+def run():
+    for it in each():
+        it.go()
+=== several modules of the caller: a list of own module | counted
+class C:
+    def go(self):
+        bad()
+--- app/a.py
+from lib.m import C
+ITS = [C()]
+--- app/c.py
+from app.a import ITS
+def run():
+    ITS[0].go()
+=== several modules of the caller: module level call into own module | counted
+class C:
+    def go(self):
+        bad()
+--- app/u.py
+ITS = []
+def use(it):
+    ITS.append(it)
+def run():
+    for it in ITS:
+        it.go()
+--- app/a.py
+from lib.m import C
+from app.u import use
+use(C())
+--- app/c.py
+import app.a
+from app.u import run
+=== several modules of the caller: a decorator of an own object | counted
+class C:
+    def go(self): bad()
+--- app/u.py
+class App:
+    def __init__(self): self.routes = {}
+    def route(self, path):
+        def deco(fn):
+            self.routes[path] = fn
+            return fn
+        return deco
+    def serve(self, path):
+        self.routes[path]().go()
+app = App()
+--- app/c.py
+from lib.m import C
+from app.u import app
+@app.route("/")
+def index():
+    return C()
+def run():
+    app.serve("/")
+"""
+
 IDIOMS = [
     *read_idioms(NAMES),
     *read_idioms(CLASSES),
@@ -2772,6 +2904,7 @@ IDIOMS = [
     *read_idioms(FUNCTIONS),
     *read_idioms(PATCHING),
     *read_idioms(EXPRESSIONS),
+    *read_idioms(OWN_MODULES),
 ]
 
 # ---- what others get: constructs themselves, and callbacks of which nothing is known ----

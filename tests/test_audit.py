@@ -359,6 +359,19 @@ BAD_TABLES = {
         TABLE + '[[assumption]]\nreason = "a"\nexpression = "if if"\n',
         "assumption[0].expression",
     ),
+    "a construct behind one that is no string": (
+        TABLE.replace('["os.getpid"]', '[1, "a b"]'),
+        'hazard[0].constructs[1]: "a b" is not a dotted name',
+    ),
+    "a condition that is true and false": (
+        TABLE + "".join(f'[[assumption]]\nreason = "a"\nexpression = "x"\nvalue = {it}\n' for it in ("true", "false")),
+        '"x" is taken as true and as false',
+    ),
+    "an argument's name that is none": (
+        TABLE + '[[whole]]\nreason = "a"\ncallables = ["a.b"]\nby-name = true\n',
+        'whole[0].by-name: says nothing without "argument"',
+    ),
+    "a method with a dot": (TABLE + '[[ordinary]]\nreason = "a"\nmethods = ["a.b"]\n', "is not the name of a method"),
     "a hazard that is traced": (TABLE + '[[traced]]\nreason = "a"\nconstructs = ["os.getpid"]\n', "is also a hazard"),
 }
 
@@ -388,6 +401,7 @@ REFUSED = {
     "a distribution that is not installed": (("app.layers", "--of", "gone"), 4, "gone is not installed"),
     "a table that is not there": (("app.layers", "--hazards", "gone.toml"), 2, "there is no such file"),
     "no caller": ((), 2, "CALLER"),
+    "a caller without a name": (("",), 2, "the caller has no name"),
 }
 
 
@@ -425,6 +439,48 @@ def test_what_cannot_be_read_is_no_yes(audit: Audit, site: Path, text: str, kind
     assert kind in {each["kind"] for each in audit("app.quiet", "--json").expect(1).json()["unknown"]["places"]}
     for said in (audit("app.quiet").expect(1).out, audit("app.quiet", "--quiet").expect(1).out):
         assert "no answer" in said and "not complete" in said and "nothing to cover" not in said
+
+
+ODD = ("run-it.py", "my-tools/tool.py", "3rd/deep/tool.py", "a.b/c.py")
+
+
+@pytest.mark.parametrize("path", ODD)
+def test_a_file_that_no_import_statement_can_name_is_looked_at(audit: Audit, site: Path, path: str) -> None:
+    script = site.parent / "checkout" / path
+    script.parent.mkdir(parents=True)
+    script.write_text(CALLER["app/layers.py"])
+    for asked in ("checkout", f"checkout/{path}"):
+        document = audit(asked, "--json").expect(1).json()
+        assert [each["callable"] for each in document["hazards"]] == ["lib.core.quantise"]
+        assert [each["path"] for each in document["imports"]] == [f"checkout/{path}"]
+
+
+def test_a_template_that_names_nothing_of_it_is_left_out(audit: Audit, site: Path) -> None:
+    template = site / "app" / "{{ name }}" / "main.py"
+    template.parent.mkdir()
+    template.write_text("from {{ name }} import this\n")
+    assert audit("app.quiet").expect(0) and audit("app", "--json").expect(1).json()["unknown"]["count"] == 0
+
+
+def test_a_folder_behind_a_link_is_looked_at_once(audit: Audit, site: Path, tmp_path: Path) -> None:
+    code = tmp_path / "elsewhere"
+    code.mkdir()
+    (code / "layers.py").write_text(CALLER["app/layers.py"])
+    (tmp_path / "checkout").mkdir()
+    for link, target in {"linked": code, "again": code, "up": tmp_path, "self": tmp_path / "checkout"}.items():
+        (tmp_path / "checkout" / link).symlink_to(target, target_is_directory=True)
+    (code / "round").symlink_to(tmp_path / "checkout", target_is_directory=True)
+    document = audit("checkout", "--json").expect(1).json()
+    assert [each["callable"] for each in document["hazards"]] == ["lib.core.quantise"]
+
+
+def test_a_folder_without_init_is_named_as_its_own_imports_name_it(audit: Audit, tmp_path: Path) -> None:
+    space = tmp_path / "proj" / "ns" / "inner"
+    space.mkdir(parents=True)
+    (space / "w.py").write_text("from lib import quantise\ndef make():\n    return quantise\n")
+    (space / "go.py").write_text("from ns.inner.w import make\ndef run():\n    make()(1)\n")
+    document = audit("proj/ns/inner", "--json").expect(1).json()
+    assert document["hazards"][0]["chain"][0]["function"] == "ns.inner.go.run"
 
 
 def test_the_rest_of_the_package_is_said_not_to_be_looked_into(audit: Audit, site: Path) -> None:

@@ -248,6 +248,16 @@ COVERED = {
         "{hit}@torch.library.custom_op('a::b', mutates_args=())\ndef f(x): g(x)",
         Effect.OPERATOR,
     ),
+    "a decorator with a fallback where torch has none": (
+        "{hit}try:\n    from torch.compiler import disable\nexcept ImportError:\n    def disable(fn): return fn\n"
+        "@disable\ndef f(x): g(x)",
+        Effect.GRAPH_BREAK,
+    ),
+    "a decorator with and without arguments": (
+        "{hit}def off(fn=None, why=''):\n    if fn is None:\n        return lambda fn: off(fn, why)\n"
+        "    return torch.compiler.disable(fn)\n@off(why='')\ndef f(x): g(x)",
+        Effect.GRAPH_BREAK,
+    ),
     "a decorator that ends in torch.library": (
         "{hit}from torch.library import Library\nL = Library('a', 'FRAGMENT')\n"
         "def define(name, function):\n    L.define(name)\n    L.impl(name, function, 'CUDA')\n"
@@ -314,6 +324,29 @@ NOT_COVERED = {
     ),
     "the same by a decorator of the program": (
         "{hit}def off(function):\n    return torch.compiler.disable(function, recursive=False)\n@off\ndef f(x): g(x)"
+    ),
+    "a decorator that makes another function opaque": (
+        "{hit}def other(): pass\ndef warm():\n    torch.compiler.disable(other)()\n"
+        "def deco(fn):\n    warm()\n    return fn\n@deco\ndef f(x): g(x)"
+    ),
+    "a decorator that throws away what is opaque": (
+        "{hit}def deco(fn):\n    torch.compiler.disable(fn)\n    return fn\n@deco\ndef f(x): g(x)"
+    ),
+    "a decorator that makes it opaque under a condition": (
+        "{hit}def deco(fn):\n    if FLAG:\n        return torch.compiler.disable(fn)\n    return fn\n"
+        "@deco\ndef f(x): g(x)"
+    ),
+    "the same by an argument": (
+        "{hit}def maybe(on):\n    def deco(fn):\n        return torch.compiler.disable(fn) if on else fn\n"
+        "    return deco\n@maybe(False)\ndef f(x): g(x)"
+    ),
+    "a decorator of two by a condition": (
+        "{hit}if FLAG:\n    off = torch.compiler.disable\nelse:\n    def off(fn): return fn\n@off\ndef f(x): g(x)"
+    ),
+    "allow_in_graph under a condition": "{hit}if FLAG:\n    torch.compiler.allow_in_graph(g)\ndef f(x): g(x)",
+    "a way out that is held up": (
+        "{hit}import contextlib\ndef f(x):\n    if torch.compiler.is_compiling():\n"
+        "        with contextlib.suppress(ValueError):\n            raise ValueError\n    g(x)"
     ),
     "a fake of an operator": "{hit}@torch.library.register_fake('a::b')\ndef f(x): g(x)",
 }
@@ -383,6 +416,40 @@ def test_a_caller_covers_what_it_calls_in_a_function_that_it_registers() -> None
     """
     seen = lead("import os\ndef f(x):\n    os.getpid()\n", caller=textwrap.dedent(caller))
     assert not seen.open and seen.covered == {"os.getpid": Effect.OPERATOR}
+
+
+LEAVING = {
+    "a closure that an opaque function returns": (
+        "@torch.compiler.disable\ndef make():\n    def go(): f(1)\n    return go\n"
+    ),
+    "a closure that it keeps": "@torch.compiler.disable\ndef make(it):\n    def go(): f(1)\n    it.go = go\n",
+    "a lambda that it adds to a list": (
+        "HOOKS = []\n@torch.compiler.disable\ndef make():\n    HOOKS.append(lambda: f(1))\n"
+    ),
+    "an operator's body that is called by its own name": (
+        "def body(x): f(x)\nop = torch.library.custom_op('a::b', body, mutates_args=())\ndef run(): body(1)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("caller", LEAVING.values(), ids=LEAVING)
+def test_a_caller_does_not_cover_what_leaves_an_opaque_function(caller: str) -> None:
+    seen = lead("import os\ndef f(x): os.getpid()", caller=f"import torch\nfrom lib import f\n{caller}")
+    assert set(seen.open) == {"os.getpid"}
+
+
+STAYING = {
+    "a closure that it calls": "def go(): f(1)\n    go()",
+    "a key": "return sorted(x, key=lambda each: f(each))",
+    "a function that map calls": "def go(each): f(1)\n    return list(map(go, x))",
+}
+
+
+@pytest.mark.parametrize("body", STAYING.values(), ids=STAYING)
+def test_a_caller_covers_what_stays_inside_of_an_opaque_function(body: str) -> None:
+    caller = f"import torch\nfrom lib import f\n@torch.compiler.disable\ndef make(x):\n    {body}\n"
+    seen = lead("import os\ndef f(x): os.getpid()", caller=caller)
+    assert not seen.open and seen.covered
 
 
 def test_a_caller_covers_what_it_calls_inside_an_operator_of_its_own() -> None:
@@ -759,6 +826,29 @@ def test_a_star_import_is_followed_through(files: dict[str, str]) -> None:
     texts["app/use.py"] += "def use(x):\n    return f(x)\n"
     places = {site.place.path for root in see(texts).roots for site in root.sites}
     assert places == {"app/use.py"}
+
+
+@pytest.mark.parametrize("around", [False, True], ids=["each of all before it", "each of all others"])
+def test_modules_that_star_import_each_other_are_each_asked_once(around: bool) -> None:
+    def text(index: int) -> str:
+        others = [each for each in range(60 if around else index) if each != index]
+        return "".join(f"from lib.s{each} import *\n" for each in others) + f"def q{index}(): pass\n"
+
+    files = {f"lib/s{index}.py": text(index) for index in range(60)}
+    files |= {
+        "lib/__init__.py": "",
+        "lib/m.py": "import subprocess\nfrom lib.s59 import *\ndef f(): subprocess.run(q0())",
+    }
+    files["app.py"] = "from lib.m import f, q1, q99\ndef use():\n    f(); q1()\n"
+    view = see(files)
+    assert {root.callable for root in view.roots} == {"lib.m.f", "lib.s1.q1"}
+    assert [each.text for each in view.unknown if each.doubt is Doubt.MISSING] == ["lib.m.q99"]
+
+
+def test_modules_of_the_caller_that_star_import_each_other_are_all_concerned() -> None:
+    stars = {"app/a.py": "from app.c import *\nfrom app.b import *", "app/b.py": "from app.a import *\ndef use(): f(1)"}
+    view = see({"lib/__init__.py": "def f(x): pass", **stars, "app/c.py": "from lib import *\n"})
+    assert ("app/b.py", "f") in {(row.found.place.path, row.found.alias) for row in view.rows}
 
 
 NO_STAR = {

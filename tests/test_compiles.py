@@ -44,6 +44,18 @@ SURE = {
     "a mapping that dict() makes": ("K = dict(fullgraph=True)\ntorch.compile(f, **K)", "torch.compile(**K)"),
     "a mapping that is filled": ('K = {}\nK["fullgraph"] = True\ntorch.compile(f, **K)', "torch.compile(**K)"),
     "a mapping that is updated": ("K = {}\nK.update(fullgraph=True)\ntorch.compile(f, **K)", "torch.compile(**K)"),
+    "a mapping that is updated with pairs": (
+        'K = {}\nK.update([("fullgraph", True)])\ntorch.compile(f, **K)',
+        "torch.compile(**K)",
+    ),
+    "a mapping that is joined with another": (
+        'K = {}\nK |= {"fullgraph": True}\ntorch.compile(f, **K)',
+        "torch.compile(**K)",
+    ),
+    "optimize_assert by where it is defined": (
+        "from torch._dynamo.eval_frame import optimize_assert\noptimize_assert('eager')(f)",
+        "optimize_assert()",
+    ),
     "a mapping of mappings": (
         'K = {"fullgraph": True}\ntorch.compile(f, **{**K, "mode": "a"})',
         "torch.compile(**{**K, 'mode': 'a'})",
@@ -150,6 +162,15 @@ def test_a_wrapper_is_followed_into_other_modules() -> None:
 
 
 PERHAPS = {
+    "a mapping that it is taken out of": (
+        "K = {}\nK['fullgraph'] = True\ndel K['fullgraph']\ntorch.compile(f, **K)",
+        "torch.compile(**K)",
+    ),
+    "a mapping of an object that a method fills": (
+        "class C:\n    def __init__(self):\n        self.kw = {'dynamic': False}\n        self.kw['fullgraph'] = True\n"
+        "    def go(self, f):\n        torch.compile(f, **self.kw)",
+        "torch.compile(**self.kw)",
+    ),
     "the environment": (
         "torch.compile(f, fullgraph=os.environ.get('A') == '1')",
         "torch.compile(fullgraph=os.environ.get('A') == '1')",

@@ -25,7 +25,8 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ),
     (
         "pure",
-        "hooks operands handing callees bodies registrations calls reach importmap truths compiles carriers views",
+        "hooks operands handing callees bodies registrations opacity calls reach importmap truths compiles carriers "
+        "views",
     ),
     ("decide", "fold wanted choices bases proof assess remnants moves causes plan preview report evidence"),
     ("decide", "bill components merger"),
