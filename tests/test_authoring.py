@@ -325,7 +325,7 @@ def test_a_check_that_was_meant_for_older_versions_is_told_to_say_so_by_an_optio
     put(folder / MOD, FIVE)
     words = ("commit", folder, "--set", "fix", "--patch", "five")
     error = refused(stage, *words, exit_code=7)
-    hint = 'mend the edit, or, if the check is for older versions, give it `versions = "<1.2.3"` in the manifest'
+    hint = 'mend the change, or, if the check is for older versions, give it `versions = "<1.2.3"` in the manifest'
     assert error["code"] == "check-failed" and error["hint"] == f"nothing was written; {hint}"
     stage.add("fix", patch("five", nine, versions="==1.0", check=[{**check, "versions": "<1.2.3"}]))
     stage.run(*words).expect()
