@@ -75,6 +75,7 @@ class Callees:
                 self.notes.gap(Doubt.FOREIGN, node, each.name)
 
     def callee(self, found: Found, node: ast.Call) -> None:
+        """What a call of ``found`` does, told to the notes."""
         sure = found.confidence
         match found.value:
             case FunctionValue(scope=scope, wrapping=wrapping):
