@@ -17,9 +17,9 @@ from patchkit.audit_words import (
     joined,
     kinds,
     name_of,
-    next_command,
     origin_of,
     render_contradictions,
+    render_next,
     render_unread,
     short,
     summary,
@@ -38,9 +38,7 @@ def render_wrong(audit: Audit, *, again: str = "") -> Iterator[str]:
     for place in audit.unread:
         yield f"no answer: {place.place}  {place.text} ({place.doubt.value})"
     yield summary(audit)
-    following = next_command(audit)
-    if following:
-        yield f"next: {style(following + again, bold=True)}"
+    yield from render_next(audit, again)
 
 
 def render_audit(audit: Audit, *, verbose: bool = False, again: str = "") -> Iterator[str]:

@@ -208,6 +208,11 @@ def what_next(audit: Audit, again: str) -> Iterator[str]:
             "(torch.library.custom_op), else leave it",
             0,
         )
+    yield from render_next(audit, again)
+
+
+def render_next(audit: Audit, again: str) -> Iterator[str]:
+    """The line with the next command, where there is one."""
     following = next_command(audit)
     if following:
         yield f"next: {style(following + again, bold=True)}"
